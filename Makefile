@@ -1,8 +1,10 @@
 # darkroom - `make help` lists the targets. Each variant of the build has its own directory under build/.
-VERSION := 0.1.0
+VERSION := 0.2.0
 PREFIX  ?= /usr/local
 SYSCONFDIR ?= $(if $(filter /usr,$(PREFIX)),/etc,$(PREFIX)/etc)
 INSTALL ?= install
+# Debian's node-llhttp has the C files of llhttp, in llhttp/ and include/llhttp/ of this folder.
+LLHTTP_PREFIX ?= /usr/share
 ifeq ($(origin CC),default)
 CC := gcc
 endif
@@ -39,15 +41,15 @@ HARDEN := $(if $(SAN),,-fstack-protector-strong $(or $(call flags_if,$(fortify)=
 # Shadow stacks need nothing of the start files, but theirs of Debian lack the note, and the linker would leave it out.
 # They are not prepared for checks of indirect branches, so that note stays out.
 shadow_stacks := -Wl,-z,shstk
-DARKROOM_CPPFLAGS := -D_GNU_SOURCE $(addprefix -iquote ,src stages loadgen) -isystem /usr/share/include/llhttp \
+DARKROOM_CPPFLAGS := -D_GNU_SOURCE $(addprefix -iquote ,src stages loadgen) -isystem $(LLHTTP_PREFIX)/include/llhttp \
                      $(if $(or $(SAN),$(filter 1,$(DEBUG))),-DDARKROOM_DEBUG) $(if $(FUZZ),-DDARKROOM_FUZZER) $(CPPFLAGS)
 DARKROOM_CFLAGS := -std=c11 -pthread $(OPT) $(HARDEN) $(WARN) $(SANFLAGS) $(if $(COVERAGE),-mllvm -runtime-counter-relocation) \
                    $(CFLAGS)
 DARKROOM_LDFLAGS := -pthread -Wl,-z,relro,-z,now $(if $(cet),$(shadow_stacks)) $(SANFLAGS) $(LDFLAGS)
-LIBS := -ljpeg -levent_core -lhwloc -lmetis -liniparser -lseccomp -lnettle -lxxhash -lncursesw -ltinfo -lm -lpthread $(LDLIBS)
+LIBS := -ljpeg -levent_core -lhwloc -liniparser -lseccomp -lnettle -lxxhash -lm -lpthread $(LDLIBS)
 
-# Sources are at most one folder deep. Debian's node-llhttp has the C files of llhttp.
-SRC    := $(sort $(wildcard $(foreach d,src stages,$d/*.c $d/*/*.c)))
+# Sources are at most two folders deep.
+SRC    := $(sort $(wildcard $(foreach d,src stages,$d/*.c $d/*/*.c $d/*/*/*.c)))
 OBJ    := $(SRC:%.c=$B/%.o)
 LLHTTP := $(patsubst %,$B/llhttp/%.o,api http llhttp)
 TOOLS  := load dataset
@@ -57,7 +59,7 @@ REPLACEMENTS := $(patsubst %,$B/tests/unit/support/%.o,fake_clock graph_harness 
 FIXTURES := $(filter-out $(REPLACEMENTS),$(patsubst %.c,$B/%.o,$(sort $(wildcard tests/unit/support/*.c))))
 TESTS  := $(patsubst %.c,$B/%,$(sort $(wildcard tests/unit/*/test_*.c)))
 ifeq ($(SAN),thread) # tests in these folders have no threads, except those that start some
-TESTS  := $(filter-out $(patsubst %.c,$B/%,$(shell grep -LE 'pthread|\bgraph|recovery|_start' $(wildcard $(addsuffix /test_*.c,$(addprefix tests/unit/,conf http image layout loadgen pixel policy))))),$(TESTS))
+TESTS  := $(filter-out $(patsubst %.c,$B/%,$(shell grep -LE 'pthread|\bgraph|recovery|_start' $(wildcard $(addsuffix /test_*.c,$(addprefix tests/unit/,access admission background conf conn http image layout loadgen pixel policy resource))))),$(TESTS))
 endif
 FUZZERS := $(patsubst %.c,$B/%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
 SERVER := $B/tests/tools/answer_server
@@ -70,8 +72,8 @@ ESCAPES := $B/tests/tools/sandbox_escapes
 
 say = $(if $(filter 1,$V),,@printf '  %-5s %s\n' $(1) $@;)
 
-.PHONY: all check synthetic synthetic-wide fuzz fuzzers coverage analyze analyze-objects docs asan tsan ubsan format lint lint-quick layers bench bench-peers clean help FORCE uninstall deb \
-        install install-bin install-conf install-man install-systemd install-completion
+.PHONY: all build-tests check synthetic synthetic-wide fuzz fuzzers coverage analyze analyze-clang analyze-objects docs asan tsan ubsan format lint layers bench bench-peers clean help FORCE uninstall deb \
+        install install-bin install-conf install-man install-systemd install-completion install-doc
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -101,9 +103,9 @@ $B/loadgen/dataset/paint.o $B/loadgen/dataset/texture.o: private DARKROOM_CFLAGS
 $B/stages/pixel/kernel_x86.o: private DARKROOM_CFLAGS += -falign-functions=64 -falign-loops=32
 
 # The pages and the description of the HTTP interface are part of the program.
-$B/stages/http/page_files.o: $(wildcard stages/page/*) stages/http/openapi.json
+$B/stages/page/page_files.o: $(wildcard stages/page/*) stages/http/openapi.json
 
-$B/llhttp/%.o: /usr/share/llhttp/%.c $B/flags
+$B/llhttp/%.o: $(LLHTTP_PREFIX)/llhttp/%.c $B/flags
 	@mkdir -p $(@D)
 	$(call say,CC)$(CC) $(DARKROOM_CPPFLAGS) -DLLHTTP_STRICT_MODE=1 $(DARKROOM_CFLAGS) -w -c -o $@ $<
 
@@ -201,7 +203,8 @@ $(PRELOADS): $B/%.so: %.c $B/flags
 	@mkdir -p $(@D)
 	$(call say,CC)$(CC) $(DARKROOM_CPPFLAGS) -MMD -MP $(DARKROOM_CFLAGS) -fPIC $(DARKROOM_LDFLAGS) -shared -o $@ $<
 
-check: layers $(TESTS) $(FUZZERS) $(SERVER)
+build-tests: $(TESTS) $(FUZZERS) $(SERVER)
+check: layers build-tests
 	@scripts/check-units $(TESTS) $(FUZZERS)
 coverage: ; @scripts/coverage
 asan:  ; @$(MAKE) --no-print-directory SAN=address,undefined check
@@ -210,17 +213,17 @@ ubsan: ; @$(MAKE) --no-print-directory SAN=undefined check
 
 # Tools for development.
 C_FILES := $(SRC) $(sort $(wildcard loadgen/*/*.c tests/*/*.c tests/unit/*/*.c))
-C_HEADERS := $(sort $(wildcard $(addsuffix /*.h,src/* stages stages/* loadgen/* tests/* tests/unit/*)))
+C_HEADERS := $(sort $(wildcard $(addsuffix /*.h,src/* src/*/* stages stages/* stages/*/* loadgen/* tests/* tests/unit/*)))
 
 format:
 	clang-format -i $(C_FILES) $(C_HEADERS)
 
 lint: compile_commands.json
 	@scripts/lint $(C_FILES) $(C_HEADERS)
-lint-quick:
-	@scripts/lint --quick $(C_FILES) $(C_HEADERS)
 
-# The analyser of gcc, over everything but tests.
+# The analysers of gcc and of clang, over everything but tests. That of clang takes six times as long.
+analyze-clang: compile_commands.json
+	@scripts/lint --analyze $(C_FILES)
 analyze:
 	@$(MAKE) --no-print-directory CC=gcc ANALYZE=1 WERROR=1 analyze-objects
 analyze-objects: $(OBJ) $(foreach t,$(TOOLS),$(call tool_objects,$t))
@@ -251,11 +254,21 @@ $B/man/darkroomd.ini.5: conf/darkroomd.ini.5.in scripts/keys-to-mdoc $B/darkroom
 conf/darkroomd.ini: FORCE $B/darkroomd
 	$(call say,KEYS)$B/darkroomd --keys > $B/darkroomd.ini && cmp -s $B/darkroomd.ini $@ || cp $B/darkroomd.ini $@
 
-install: install-bin install-conf install-man install-systemd install-completion
+install: install-bin install-conf install-man install-systemd install-completion install-doc
 
 install-bin: $(PROGRAMS:%=$B/%)
 	$(INSTALL) -d $(DESTDIR)$(bindir)
 	$(INSTALL) -m 755 $^ $(DESTDIR)$(bindir)
+
+# The licence, and the files that operators copy from. docdir is empty in the Debian package, which has its own way.
+docdir ?= $(PREFIX)/share/doc/darkroom
+examples := $(addprefix conf/,proxy container kubernetes monitoring)
+install-doc:
+ifneq ($(docdir),)
+	$(INSTALL) -d $(DESTDIR)$(docdir) $(examples:conf/%=$(DESTDIR)$(docdir)/%)
+	$(INSTALL) -m 644 LICENSE README.md conf/CHANGES.md $(DESTDIR)$(docdir)
+	$(foreach e,$(examples),$(INSTALL) -m 644 $e/* $(DESTDIR)$(docdir)/$(notdir $e) &&) true
+endif
 
 install-conf:
 	$(INSTALL) -d $(DESTDIR)$(SYSCONFDIR)/darkroom
@@ -311,6 +324,7 @@ uninstall:
 	 $(DESTDIR)$(unitdir)/darkroomd.socket \
 	 $(DESTDIR)$(unitdir)/darkroom-check.service $(DESTDIR)$(unitdir)/darkroom-check.timer \
 	 $(DESTDIR)$(completiondir)/darkroomd $(TOOLS:%=$(DESTDIR)$(completiondir)/darkroom-%)
+	$(if $(docdir),rm -rf $(DESTDIR)$(docdir))
 
 clean:
 	rm -rf build/deb build/plain build/debug build/asan build/tsan build/ubsan build/fuzz build/afl build/coverage build/analyze build/clang-* build/darkroom* compile_commands.json
@@ -324,8 +338,7 @@ help:
 	 'make coverage         measure the lines that the tests execute, into build/coverage; needs clang and llvm' \
 	 'make format           apply clang-format to all C files' \
 	 'make lint             check C files and scripts with clang-format, clang-tidy, cppcheck, shellcheck' \
-	 'make lint-quick       the same without clang-tidy, in less than a minute' \
-	 'make analyze          look for faults with gcc -fanalyzer' \
+	 'make analyze          look for faults with gcc -fanalyzer; analyze-clang: with the analyser of clang' \
 	 'make layers           check that each folder includes only from folders below it' \
 	 'make compile_commands.json      for clangd and clang-tidy' \
 	 'make bench            compare the daemon with its own code without a server; BENCH="OPTIONS"' \
@@ -334,7 +347,7 @@ help:
 	 'make docs             render the manual as HTML in build/docs; needs mandoc' \
 	 'make install          install programs, man pages, systemd units and bash completion; keeps a configuration;' \
 	 '                      DESTDIR= PREFIX=/usr/local SYSCONFDIR= unitdir= completiondir=; also install-bin, install-conf,' \
-	 '                      install-man, install-systemd, install-completion' \
+	 '                      install-man, install-systemd, install-completion, install-doc' \
 	 'make deb              build a Debian package in build/deb, of conf/debian; needs debhelper, checked with lintian' \
 	 'make uninstall        remove the installation, except the configuration' \
 	 'make clean            remove built files, except the store in build/store' \

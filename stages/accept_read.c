@@ -3,7 +3,7 @@
  *
  * One instance per I/O thread (struct io_loop), with an event loop, a listener and connections of
  * its own. A connection continues in the same way (conn_run) from a callback of the loop and from
- * an event of another stage. http/ has its steps. STAGE_PARTITIONED.
+ * an event of another stage. conn/ has its steps. STAGE_PARTITIONED.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -16,17 +16,14 @@
 #include "base/network.h"
 #include "base/thread_use.h"
 #include "conf/conf.h"
-#include "http/conn.h"
-#include "http/conn_proxy.h"
-#include "http/conn_room.h"
-#include "http/io_loop.h"
-#include "image/client_count.h"
+#include "conn/conn_life.h"
+#include "conn/conn_steps.h"
+#include "conn/io_loop.h"
 #include "log/log.h"
 #include "server_counters.h"
 #include "stages.h"
 
 #define ACCEPT_TURN_MAX 32 /* connections accepted before the existing ones get their turn */
-#define REJECTED_MAX 64    /* connections over the limit that may read their 503 at once */
 
 /* ---- accepting ---- */
 
@@ -39,124 +36,49 @@ static void set_client(struct client_key *key, const struct sockaddr_storage *ad
 		network_map_ipv4(&((const struct sockaddr_in *)address)->sin_addr, key->address);
 }
 
-/* Responds 503 to a connection over a limit, which is not counted among the others. Owns fd. */
-static void reject_connection(struct io_loop *io, int fd, const struct client_key *client,
-                              const char *limit, uint64_t max, uint64_t count)
+/* Returns whether to try again: another connection may wait. */
+static bool accept_failed(struct io_listener *l, int error)
 {
-	bool has_room = io->rejected_count < REJECTED_MAX || conn_close_rejected(io);
-	struct conn *c = has_room ? conn_new(io, fd, client, CONN_REJECTED) : NULL;
-
-	server_count(&app_counters(io->visit)->connections_rejected, 1);
-	if (!c) {
-		thread_use_close(fd);
-		return;
-	}
-	io->rejected_count++;
-	problem_set_limit(&c->problem, 503, "overloaded", limit, max, count);
-	c->closes = true;
-	c->state = CONN_REFUSE;
-	c->place = CONN_AWAY;
-	visit_unpark(io->visit, &c->event);
-	conn_run(io->visit, c);
-}
-
-/* Returns the connection, unless there are too many. Owns fd. */
-static struct conn *admit_to_all(struct io_loop *io, int fd, const struct client_key *client)
-{
-	uint64_t max = http_server_conf(io->http)->limits.connections;
-	uint64_t count = http_server_count_connection(io->http, 1);
-
-	if (http_server_is_crowded(io->http))
-		count -= conn_close_idle(io);
-	if (count > max) {
-		http_server_count_connection(io->http, -1);
-		reject_connection(io, fd, client, "limits.connections", max, count);
-		return NULL;
-	}
-	server_count(&app_counters(io->visit)->connections_accepted, 1);
-	struct conn *c = conn_new(io, fd, client, CONN_COUNTED);
-
-	if (!c) {
-		http_server_count_connection(io->http, -1);
-		thread_use_close(fd);
-		log_warning("accept: no memory for a connection; closing it");
-		return NULL;
-	}
-	io->conn_count++;
-	io->has_logged_pause = false;
-	return c;
-}
-
-/* Owns fd. */
-static void admit_connection(struct io_loop *io, int fd, const struct client_key *peer)
-{
-	/* Such a proxy stands for many: its header names the client, who is counted then. */
-	bool has_header = conn_proxy_is_expected(io->http, peer);
-	struct conn_count counted = { 0 };
-
-	if (!has_header && !conn_count_client(io->http, peer, &counted)) {
-		reject_connection(io, fd, peer, "limits.connections_per_client", counted.max,
-		                  counted.count);
-		return;
-	}
-	struct conn *c = admit_to_all(io, fd, peer);
-
-	if (c) {
-		c->is_counted = counted.is_counted;
-		c->counted_as = counted.key;
-		c->state = has_header ? CONN_READ_PROXY : CONN_READ_HEAD;
-	} else if (counted.is_counted) {
-		client_counts_drop(&io->http->clients, &counted.key);
-	}
-}
-
-/* Neither counts nor limits the connection with the others: an operator must get through when the
- * server is full. Owns fd. */
-static void admit_admin(struct io_loop *io, int fd, const struct client_key *client)
-{
-	if (conn_new(io, fd, client, CONN_ADMIN)) {
-		io->admin_count++;
-	} else {
-		thread_use_close(fd);
-		log_warning("accept: no memory for an administrative connection; closing it");
-	}
-}
-
-/* Accepts one connection. Returns false if none is waiting, or none can be accepted. */
-static bool accept_one(struct io_loop *io, const struct io_listener *l)
-{
-	struct sockaddr_storage address = { .ss_family = AF_UNSPEC };
-	socklen_t length = sizeof address;
-	int fd = accept4(l->fd, (struct sockaddr *)&address, &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
-
-	if (fd >= 0) {
-		struct client_key client;
-
-		set_client(&client, &address);
-		visit_enter(io->visit);
-		thread_use_take(RESOURCE_DESCRIPTORS, 1);
-		io->served++;
-		if (l == &io->admin)
-			admit_admin(io, fd, &client);
-		else
-			admit_connection(io, fd, &client);
-		visit_leave(io->visit);
-		return true;
-	}
-	switch (errno) {
+	switch (error) {
 	case EINTR:
 	case ECONNABORTED:
 	case EPROTO:
-		return true; /* this one is lost; others may wait */
+		return true; /* this one is lost */
 	case EAGAIN:
 		return false; /* another thread was faster */
 	case EINVAL:
-		io_stop_listening(io); /* the socket was shut down by a drain */
+		reactor_watch_off(&l->watch); /* the socket was shut down by a drain */
 		return false;
 	default:
-		io_pause_listening(io, strerror(errno));
+		io_pause_listening(l->io, strerror(error));
 		return false;
 	}
+}
+
+/* Accepts a connection and starts it. Returns false if none is waiting, or none can be accepted. */
+static bool start_one(struct io_listener *l)
+{
+	struct sockaddr_storage address = { .ss_family = AF_UNSPEC };
+	socklen_t length = sizeof address;
+	struct io_loop *io = l->io;
+	struct client_key peer;
+	int fd = accept4(l->fd, (struct sockaddr *)&address, &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+	if (fd < 0)
+		return accept_failed(l, errno);
+	struct server_counters *counters = app(io->visit)->counters;
+
+	set_client(&peer, &address);
+	visit_enter(io->visit);
+	thread_use_take(RESOURCE_DESCRIPTORS, 1);
+	io->served++;
+	io->has_logged_pause = false;
+	if (!conn_start(io, fd, &peer, l->is_admin ? CONN_ADMIN : CONN_COUNTED))
+		server_count(&counters->connections_rejected, 1);
+	else if (!l->is_admin)
+		server_count(&counters->connections_accepted, 1);
+	visit_leave(io->visit);
+	return true;
 }
 
 static void on_listener(void *arg)
@@ -164,7 +86,7 @@ static void on_listener(void *arg)
 	struct io_listener *l = arg;
 	struct io_loop *io = l->io;
 
-	for (int i = 0; i < ACCEPT_TURN_MAX && l->watch.is_on && accept_one(io, l); i++)
+	for (int i = 0; i < ACCEPT_TURN_MAX && l->watch.is_on && start_one(l); i++)
 		io_update_listening(io);
 }
 
@@ -178,13 +100,11 @@ static void drain(struct io_loop *io)
 	struct conn *next;
 
 	io->is_draining = true;
-	io_stop_listening(io);
+	io_update_listening(io);
 	/* The service manager's sockets live on: connections in their queues are for the next
 	 * process. */
 	for (unsigned i = 0; i < listeners->count && !listeners->is_activated; i++) {
-		if (!io_should_listen(io, i))
-			continue;
-		while (accept_one(io, &io->listener[i]))
+		while (start_one(&io->listener[i]))
 			continue;
 		/* Otherwise the kernel would go on accepting for us. */
 		shutdown(io->listener[i].fd, SHUT_RDWR);
@@ -206,13 +126,13 @@ static void close_admin(struct io_loop *io)
 {
 	struct conn *next;
 
-	io_stop_listening_for_admin(io);
+	io_update_listening(io);
 	for (struct conn *c = io->conns; c; c = next) {
 		next = c->next;
 		if (c->kind == CONN_ADMIN && c->place == CONN_IN_LOOP)
 			conn_abandon(c);
 	}
-	if (io->admin_count > 0)
+	if (io->count[CONN_ADMIN] > 0)
 		return;
 	io->is_done = true;
 	/* Release: pairs with http_server_has_closed_admin(). */
@@ -235,7 +155,7 @@ static void accept_read_handle(struct visit *v, struct event *const *batch, unsi
 
 static int accept_read_worker_init(struct visit *v, void *scratch)
 {
-	struct http_server *http = app_http(v);
+	struct http_server *http = app(v)->http;
 	int err = io_loop_init(scratch, http, visit_instance(v), visit_wake_fd(v), on_listener);
 
 	if (!err) /* relaxed: published with the worker */
@@ -245,10 +165,15 @@ static int accept_read_worker_init(struct visit *v, void *scratch)
 
 static void accept_read_worker_fini(struct visit *v, void *scratch)
 {
-	io_loop_fini(scratch);
-	/* If another stage cannot be initialised, the thread ends without ever serving. A drain
+	struct io_loop *io = scratch;
+
+	io->is_draining = true; /* ending connections must not start accepting again */
+	while (io->conns)
+		conn_abandon(io->conns);
+	io_loop_fini(io);
+	/* If another stage cannot be initialised, the worker never serves. A drain
 	 * must not wait for it. */
-	atomic_fetch_sub_explicit(&app_http(v)->ios, 1, memory_order_relaxed);
+	atomic_fetch_sub_explicit(&app(v)->http->ios, 1, memory_order_relaxed);
 }
 
 static enum io_mode mode_of(const struct visit *v)

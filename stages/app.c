@@ -6,35 +6,40 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "background/background.h"
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/text.h"
 #include "conf/conf_degrade.h"
-#include "http/http_server.h"
+#include "conn/http_server.h"
+#include "daemon/program.h"
 #include "image/image_service.h"
-#include "image/remake_report.h"
-#include "image/storage.h"
+#include "image/upload_key.h"
 #include "log/log.h"
-#include "metrics_report.h"
-#include "quota_report.h"
-#include "sched/graph.h"
-#include "sched/graph_draw.h"
+#include "reports.h"
+#include "resource/admin_service.h"
+#include "s3/s3_client.h"
+#include "sched/core/graph.h"
 #include "server_counters.h"
-#include "stats_report.h"
-#include "store/store_check.h"
+#include "storage/storage.h"
+#include "store/store.h"
 #include "telemetry/process.h"
 
-struct app {
+static struct {
 	struct http_server http;
+	struct admin_service admin;
 	struct image_service images;
+	struct upload_keys keys;
+	struct background background;
 	struct server_counters counters;
 	struct graph *graph;
 	struct process process;
-	uint64_t start_ns;
 	size_t event_count_max, inbox_count_max; /* capacities of the queues */
-};
+} own;
 
-struct app app;
+static struct app parts = { &own.http, &own.images, &own.background, &own.counters };
+
+static struct report_source reported = { .parts = &parts, .process = &own.process };
 
 static struct plan plan;        /* scratch; main thread */
 static unsigned step_count_max; /* of all levels of the configuration that was built last */
@@ -43,71 +48,7 @@ static unsigned step_count_max; /* of all levels of the configuration that was b
 
 const struct conf *app_conf(struct visit *v)
 {
-	return image_service_conf(app_images(v));
-}
-
-struct http_server *app_http(struct visit *v)
-{
-	struct app *a = visit_app(v);
-
-	return &a->http;
-}
-
-struct image_service *app_images(struct visit *v)
-{
-	struct app *a = visit_app(v);
-
-	return &a->images;
-}
-
-struct budget *app_budget(struct visit *v)
-{
-	return &app_images(v)->budget;
-}
-
-struct store *app_store(struct visit *v)
-{
-	return &app_images(v)->store;
-}
-
-struct server_counters *app_counters(struct visit *v)
-{
-	struct app *a = visit_app(v);
-
-	return &a->counters;
-}
-
-/* ---- reports ---- */
-
-static struct report_source source_of(struct app *a)
-{
-	return (struct report_source){ .http = &a->http,
-		                       .images = &a->images,
-		                       .counters = &a->counters,
-		                       .graph = a->graph,
-		                       .process = &a->process,
-		                       .start_ns = a->start_ns };
-}
-
-static void write_stats(void *arg, struct text *to)
-{
-	const struct report_source source = source_of(arg);
-
-	stats_report(&source, to);
-}
-
-static void write_metrics(void *arg, struct text *to)
-{
-	const struct report_source source = source_of(arg);
-
-	metrics_report(&source, to);
-}
-
-static void write_graph(void *arg, struct text *to, bool is_svg)
-{
-	const struct app *a = arg;
-
-	(is_svg ? graph_draw_svg : graph_draw_dot)(a->graph, to);
+	return image_service_conf(app(v)->images);
 }
 
 /* ---- begin and end ---- */
@@ -125,22 +66,23 @@ static size_t event_count_max(const struct conf *conf, unsigned step_count)
 	return (size_t)conf->limits.images_in_flight * (step_count + 2) + inbox_count_max(conf);
 }
 
-static int make_graph(struct app *a, const struct conf *conf)
+static int make_graph(const struct conf *conf)
 {
 	/* A power of two, as queues have it: the rest is for later variants and limits. */
-	for (a->event_count_max = 1; a->event_count_max < event_count_max(conf, step_count_max);)
-		a->event_count_max *= 2;
-	a->inbox_count_max = inbox_count_max(conf);
-	int err = graph_new(&a->graph, conf, a, a->event_count_max, a->inbox_count_max);
+	for (own.event_count_max = 1; own.event_count_max < event_count_max(conf, step_count_max);)
+		own.event_count_max *= 2;
+	own.inbox_count_max = inbox_count_max(conf);
+	int err = graph_new(&own.graph, conf, &parts, own.event_count_max, own.inbox_count_max);
 
 	if (err)
 		log_error("graph: cannot make stages and threads: %s", strerror(-err));
-	a->images.graph = a->http.graph = a->graph;
-	a->images.budget.scarcity = a->http.scarcity = err ? NULL : graph_scarcity(a->graph);
+	own.images.graph = own.images.admission.graph = own.http.graph = reported.graph = own.graph;
+	own.images.budget.scarcity = own.http.scarcity = err ? NULL : graph_scarcity(own.graph);
 	return err;
 }
 
-int app_check_variants(const struct conf *conf, unsigned *variant, char *error, size_t error_size)
+static int app_check_variants(const struct conf *conf, unsigned *variant, char *error,
+                              size_t error_size)
 {
 	struct conf_degrade degrade;
 	int err = 0;
@@ -156,12 +98,7 @@ int app_check_variants(const struct conf *conf, unsigned *variant, char *error, 
 	return err;
 }
 
-void app_check_addresses(const struct conf *conf)
-{
-	listener_set_check(conf);
-}
-
-int app_init(struct app *a, const struct conf *conf)
+static int app_init(const struct conf *conf)
 {
 	char error[CONF_TEXT_MAX * 2];
 	unsigned variant;
@@ -171,168 +108,138 @@ int app_init(struct app *a, const struct conf *conf)
 		log_error("%s", error);
 		return err;
 	}
-	a->start_ns = clock_ns();
-	a->images.sweep.has_quotas = &a->http.tokens.has_quotas;
-	a->http.images = &a->images;
-	a->http.reports = (struct http_reports){ write_stats, write_metrics, write_graph, a };
-	err = http_server_init(&a->http, conf);
-	if (err)
+	reported.start_ns = clock_ns();
+	own.http.images = &own.images;
+	own.http.remake = &own.background.remake;
+	own.http.admin = &own.admin;
+	own.admin.reports = (struct http_reports){ stats_report, metrics_report, &reported };
+	if ((err = admin_service_init(&own.admin)))
 		return err;
-	process_open(&a->process);
-	if ((err = image_service_init(&a->images, conf, &plan)))
+	if ((err = http_server_init(&own.http, conf)))
+		goto fail_admin;
+	process_open(&own.process);
+	if ((err = image_service_init(&own.images, conf, &plan)))
 		goto fail_http;
-	if ((err = make_graph(a, conf)))
+	upload_keys_init(&own.keys);
+	own.images.keys = &own.keys;
+	if ((err = background_init(&own.background, &own.images, &own.http.tokens.has_quotas)))
 		goto fail_images;
-	if ((err = http_server_listen(&a->http, conf)))
+	if ((err = make_graph(conf)))
+		goto fail_background;
+	if ((err = listener_set_open(&own.http.listeners, conf, graph_io_count(own.graph))) ||
+	    (err = admin_open_agent(&own.admin, conf)))
 		goto fail_graph;
 	return 0;
 
 fail_graph:
-	graph_free(a->graph);
+	graph_free(own.graph);
+fail_background:
+	background_fini(&own.background);
 fail_images:
-	image_service_fini(&a->images);
+	image_service_fini(&own.images);
+	upload_keys_fini(&own.keys);
 fail_http:
-	process_close(&a->process);
-	http_server_fini(&a->http);
+	process_close(&own.process);
+	http_server_fini(&own.http);
+fail_admin:
+	admin_service_fini(&own.admin);
 	return err;
 }
 
-void app_fini(struct app *a)
+static void app_fini(void)
 {
-	graph_free(a->graph);
-	image_service_fini(&a->images);
-	process_close(&a->process);
-	http_server_fini(&a->http);
+	graph_free(own.graph);
+	background_fini(&own.background);
+	image_service_fini(&own.images);
+	upload_keys_fini(&own.keys);
+	process_close(&own.process);
+	http_server_fini(&own.http);
+	admin_service_fini(&own.admin);
 }
 
-static void stop_threads(struct app *a)
+static void app_stop(void)
 {
-	missing_stop(&a->images.missing);
-	remake_stop(&a->images.remake);
-	recovery_stop(&a->images.recovery);
-	sweep_stop(&a->images.sweep);
+	graph_stop(own.graph);
+	s3_client_stop(own.images.storage.objects); /* workers wait for it */
 }
 
-/* Starts what works with files only. */
-static int start_file_threads(struct app *a)
+static int app_start(void)
 {
-	int err = remake_start(&a->images.remake);
-
-	return err ? err : missing_start(&a->images.missing);
-}
-
-/* Starts what works beside the graph. */
-static int start_threads(struct app *a)
-{
-	int err = storage_start(&a->images);
-
-	if (!err && spooling_exists(&a->images))
-		err = recovery_start(&a->images.recovery);
-	if (!err && !a->images.s3)
-		err = start_file_threads(a);
-	if (!err)
-		err = sweep_start(&a->images.sweep);
-	if (err)
-		stop_threads(a);
-	return err;
-}
-
-int app_start(struct app *a)
-{
-	int err = graph_start(a->graph);
+	int err = graph_start(own.graph);
 
 	if (err)
 		return err;
-	err = start_threads(a);
+	err = s3_client_start(own.images.storage.objects);
+	if (!err)
+		err = background_start(&own.background);
 	if (!err) {
-		atomic_store(&a->http.is_ready, true);
+		atomic_store(&own.http.is_ready, true);
 		return 0;
 	}
-	while (atomic_load(&a->images.in_flight))
+	while (admission_in_flight(&own.images.admission))
 		usleep(1000); /* recovery has begun them */
-	app_stop(a);
+	app_stop();
 	return err;
 }
 
-void app_announce_end(struct app *a)
+static void app_announce_end(void)
 {
-	atomic_store(&a->http.is_ending, true);
+	atomic_store(&own.http.is_ending, true);
 }
 
-void app_drain(struct app *a)
+static void app_drain(void)
 {
-	http_server_drain(&a->http);
-	stop_threads(a);
+	http_server_drain(&own.http);
+	background_stop(&own.background);
 }
 
-bool app_is_busy(const struct app *a)
+static bool app_is_busy(void)
 {
-	return http_server_is_busy(&a->http) || atomic_load(&a->images.in_flight);
+	return http_server_is_busy(&own.http) || admission_in_flight(&own.images.admission);
 }
 
-int app_tick(struct app *a)
+static int app_tick(void)
 {
-	int http_ms = http_server_tick(&a->http), storage_ms = storage_tick(&a->images);
+	int http_ms = admin_service_tick(&own.admin),
+	    storage_ms = storage_tick(&own.images.storage);
 
 	return http_ms < 0 || (storage_ms >= 0 && storage_ms < http_ms) ? storage_ms : http_ms;
 }
 
-const char *app_first_setting(struct app *a)
+static const char *app_first_setting(void)
 {
-	const struct setting_job *job = setting_queue_first(&a->http.settings);
+	const struct setting_job *job = setting_queue_first(&own.admin.settings);
 
 	return job ? job->setting : NULL;
 }
 
-void app_end_setting(struct app *a, int result, const char *report)
+static void app_end_setting(int result, const char *report)
 {
-	setting_queue_end(&a->http.settings, a->graph, result, report);
+	setting_queue_end(&own.admin.settings, own.graph, result, report);
 }
 
-int app_take_trace(struct app *a, bool is_on, unsigned *seconds)
+static bool app_watch(int fd)
 {
-	return trace_slot_take(&a->http.trace, is_on, seconds);
+	if (!stats_stream_has_room(&own.admin.stream))
+		return false;
+	stats_stream_add(&own.admin.stream, fd);
+	return true;
 }
 
-bool app_has_watch_room(const struct app *a)
+static void app_serve_agent(void)
 {
-	return stats_stream_has_room(&a->http.stream);
+	admin_serve_agent(&own.admin, &own.http);
 }
 
-void app_watch(struct app *a, int fd)
+static void app_close_admin(void)
 {
-	stats_stream_add(&a->http.stream, fd);
+	http_server_close_admin(&own.http);
+	stats_stream_close(&own.admin.stream);
 }
 
-int app_wake_fd(const struct app *a)
+static bool app_has_closed_admin(void)
 {
-	return a->http.stream.wake_fd;
-}
-
-int app_agent_fd(const struct app *a)
-{
-	return a->http.agent.fd;
-}
-
-void app_serve_agent(struct app *a)
-{
-	agent_serve(&a->http.agent, &a->http);
-}
-
-void app_close_admin(struct app *a)
-{
-	http_server_close_admin(&a->http);
-}
-
-bool app_has_closed_admin(const struct app *a)
-{
-	return http_server_has_closed_admin(&a->http);
-}
-
-void app_stop(struct app *a)
-{
-	graph_stop(a->graph);
-	storage_stop(&a->images); /* workers wait for it */
+	return http_server_has_closed_admin(&own.http);
 }
 
 /* ---- another configuration ---- */
@@ -350,101 +257,110 @@ static int build_plan(const struct conf *conf, struct text *errors)
 	return err;
 }
 
-int app_check_room(struct app *a, const struct conf *conf, struct text *errors)
+static int app_check_room(const struct conf *conf, struct text *errors)
 {
 	int err = build_plan(conf, errors);
 
 	if (err)
 		return err;
 	size_t events = event_count_max(
-		conf, conf_epochs_step_count_max(&a->images.epochs, step_count_max));
+		conf, conf_epochs_step_count_max(&own.images.epochs, step_count_max));
 
 	if (conf->limits.body_bytes > conf->limits.memory_budget / 2)
 		text_puts(errors, "limits.body_bytes would be more than half of "
 		                  "limits.memory_budget, which needs a restart\n");
-	else if (inbox_count_max(conf) > a->inbox_count_max)
+	else if (inbox_count_max(conf) > own.inbox_count_max)
 		text_puts(errors, "limits.connections can grow beyond its value at startup only "
 		                  "by a restart\n");
-	else if (events > a->event_count_max)
+	else if (events > own.event_count_max)
 		text_printf(errors,
 		            "limits.images_in_flight and the variants need room for %zu events at "
 		            "once, but there is room for %zu: this needs a restart, or fewer "
 		            "images in flight\n",
-		            events, a->event_count_max);
+		            events, own.event_count_max);
 	else
 		return 0;
 	return -EINVAL;
 }
 
-int app_change_prepare(struct app *a, const struct conf *conf, struct text *errors)
+static int app_change_prepare(const struct conf *conf, struct text *errors)
 {
 	int err = build_plan(conf, errors);
 
-	return err ? err : conf_epochs_prepare(&a->images.epochs, conf, &plan);
+	return err ? err : conf_epochs_prepare(&own.images.epochs, conf, &plan);
 }
 
-void app_change_commit(struct app *a)
+static void app_change_commit(void)
 {
-	struct conf_epochs *epochs = &a->images.epochs;
+	struct conf_epochs *epochs = &own.images.epochs;
 
 	/* First, so that no image is promised what the store does not do yet. Images in flight may
 	 * be flushed in vain, or lose a flush that they were promised. */
-	store_survive_power(&a->images.store,
+	store_survive_power(&own.images.store,
 	                    epochs->prepared->conf.server.durability == CONF_DURABILITY_POWER);
-	conf_epochs_commit(epochs);
-	admission_change(&a->images.admission, conf_epochs_conf(epochs));
+	conf_epochs_commit(epochs, graph_is_settled(own.graph));
+	admission_change(&own.images.admission, conf_epochs_conf(epochs));
+	disk_reads_set_max(&own.images.reads, image_service_reads_max(conf_epochs_conf(epochs)));
 }
 
-void app_change_cancel(struct app *a)
+static void app_change_cancel(void)
 {
-	conf_epochs_cancel(&a->images.epochs);
+	conf_epochs_cancel(&own.images.epochs);
 }
 
 /* ---- parts ---- */
 
-struct graph *app_graph(const struct app *a)
+static bool app_must_restart(void)
 {
-	return a->graph;
+	return store_must_restart(&own.images.store);
 }
 
-struct tokens *app_tokens(struct app *a)
-{
-	return &a->http.tokens;
-}
-
-const char *app_url(const struct app *a)
-{
-	return a->http.listeners.url;
-}
-
-uint64_t app_images_stored(const struct app *a)
-{
-	return atomic_load(&a->counters.images_stored);
-}
-
-bool app_must_restart(const struct app *a)
-{
-	return store_must_restart(&a->images.store);
-}
-
-void app_describe(const struct app *a, struct text *to)
+static void app_describe(struct text *to)
 {
 	text_printf(to, "%" PRIu64 " images in flight, %" PRIu64 " connections",
-	            atomic_load(&a->images.in_flight), atomic_load(&a->http.connections));
+	            admission_in_flight(&own.images.admission), atomic_load(&own.http.connections));
 }
 
-void app_recover(struct app *a)
+static void app_remake(struct text *to)
 {
-	recovery_call(&a->images.recovery);
+	feeder_call(&own.background.remake.feeder);
+	remake_report(&own.background.remake, to);
 }
 
-void app_remake(struct app *a, struct text *to)
+static void app_quotas(struct text *to)
 {
-	remake_call(&a->images.remake);
-	remake_report(&a->images.remake, to);
+	quota_report(&own.http.tokens, &own.images.store.usage, to);
 }
 
-void app_quotas(struct app *a, struct text *to)
-{
-	quota_report(&a->http.tokens, &a->images.store.usage, to);
-}
+const struct program app_program = {
+	.check_variants = app_check_variants,
+	.check_room = app_check_room,
+	.check_addresses = listener_set_check,
+	.prepare = app_change_prepare,
+	.commit = app_change_commit,
+	.cancel = app_change_cancel,
+	.init = app_init,
+	.start = app_start,
+	.announce_end = app_announce_end,
+	.drain = app_drain,
+	.is_busy = app_is_busy,
+	.tick = app_tick,
+	.wake_fd = &own.admin.stream.wake_fd,
+	.must_restart = app_must_restart,
+	.stop = app_stop,
+	.fini = app_fini,
+	.graph = &own.graph,
+	.tokens = &own.http.tokens,
+	.url = own.http.listeners.url,
+	.describe = app_describe,
+	.images_stored = &own.counters.images_stored,
+	.remake = app_remake,
+	.quotas = app_quotas,
+	.admin = { .agent_fd = &own.admin.agent_fd,
+	           .serve_agent = app_serve_agent,
+	           .first_setting = app_first_setting,
+	           .end_setting = app_end_setting,
+	           .watch = app_watch,
+	           .close = app_close_admin,
+	           .has_closed = app_has_closed_admin },
+};

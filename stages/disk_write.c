@@ -1,43 +1,38 @@
 /*
- * disk_write.c - writes finished images into the store, removes and lists images, and reads files
- * that are not in memory.
+ * disk_write.c - writes finished images into the store, removes images, and remembers the keys of
+ * uploads.
  *
- * The only stage whose handler may block; its group has threads for it. All waiting jobs, up to
+ * Its handler may block, as that of disk_read; it has threads of its own. All waiting jobs, up to
  * DISK_BATCH_MAX, are one commit (group commit). So an image waits for a flush in progress and for
  * its own, and on a slower disk more images share one flush. Knows nothing of pixels or HTTP.
  * STAGE_SHARED.
  */
 #include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "app.h"
+#include "background/background.h"
 #include "base/round.h"
 #include "base/text.h"
 #include "conf/conf.h"
-#include "image/backfill.h"
+#include "http/problem.h"
 #include "image/conf_epoch.h"
 #include "image/disk_job.h"
-#include "image/disk_reads.h"
 #include "image/image.h"
-#include "image/image_record.h"
+#include "image/image_json.h"
 #include "image/image_service.h"
-#include "image/problem.h"
 #include "image/remade.h"
-#include "image/storage.h"
-#include "image/stored_list.h"
 #include "image/upload_key.h"
-#include "image/wanted.h"
 #include "log/log.h"
 #include "server_counters.h"
 #include "stages.h"
+#include "storage/storage.h"
 #include "store/checksum.h"
 #include "store/spool.h"
-#include "store/store_check.h"
+#include "store/store.h"
 #include "store/stored_image.h"
 
 #define DISK_BATCH_MAX 16
-#define SMALL_FILE ((uint64_t)64 << 10) /* is read with its name */
 #define BELOW_FLOOR 1   /* an error beside -errno: limits.free_bytes would not be left */
 #define NOT_WANTED 2    /* another one: the image has its problem */
 #define BLOCK_SIZE 4096 /* of most file systems; a directory takes one, too */
@@ -51,10 +46,7 @@ static_assert(FOCUS_TEXT_MAX == SPOOL_FOCUS_MAX, "a note has room for a focal po
 struct disk_scratch {
 	struct store_item item[DISK_BATCH_MAX];
 	struct store_file file[DISK_BATCH_MAX][FILE_COUNT_MAX];
-	union {
-		char metadata[DISK_BATCH_MAX][STORED_IMAGE_MAX];
-		char piece[DISK_READ_MAX]; /* of a file that is read into the page cache */
-	};
+	char metadata[DISK_BATCH_MAX][STORED_IMAGE_MAX];
 	char sum[DISK_BATCH_MAX][FILE_COUNT_MAX][CHECKSUM_LENGTH + 1];
 };
 
@@ -62,23 +54,24 @@ struct disk_scratch {
 static void problem_from_store(struct visit *v, struct problem *p, const struct image *image,
                                int err)
 {
-	struct server_counters *counters = app_counters(v);
+	struct server_counters *counters = app(v)->counters;
 	bool is_full = err == -ENOSPC || err == -EDQUOT || err == BELOW_FLOOR;
 
 	server_count(is_full ? &counters->store_full : &counters->store_failed, 1);
 	log_error("image %s: cannot store it for request %s: %s", image->id, image_request(image),
 	          err == BELOW_FLOOR ? "limits.free_bytes of the disk would not be left"
 	                             : strerror(-err));
-	if (storage_set_problem(err, p))
+	if (image_service_set_problem(err, p))
 		return;
 	if (err == BELOW_FLOOR)
-		problem_set_free_bytes(
-			p, image->upload->epoch->conf.limits.free_bytes,
-			atomic_load_explicit(&app_store(v)->free_bytes, memory_order_relaxed));
+		problem_set_free_bytes(p, image->upload->epoch->conf.limits.free_bytes,
+		                       atomic_load_explicit(&app(v)->images->store.free_bytes,
+		                                            memory_order_relaxed));
 	else if (is_full)
 		problem_set(p, 507, "storage-full", "%s", strerror(-err));
 	else if (err == -ENOENT)
-		problem_set(p, 503, "storage-missing", "%s", store_lost_reason(app_store(v)));
+		problem_set(p, 503, "storage-missing", "%s",
+		            store_lost_reason(&app(v)->images->store));
 	else
 		problem_set(p, 500, "storage-failed", "%s", strerror(-err));
 }
@@ -118,7 +111,10 @@ static int list_files(struct disk_scratch *d, unsigned index, struct image *imag
 		sums.original = of_original;
 	}
 	text_init(&metadata, d->metadata[index], sizeof d->metadata[index]);
-	(is_remade ? remade_record_write : image_record_write)(&metadata, image, &sums);
+	if (is_remade)
+		remade_record_write(&metadata, image, &sums);
+	else
+		image_record_write(&metadata, image, &sums);
 	if (metadata.overflowed)
 		return -ENOMEM;
 	file[n++] = summed_file(STORED_IMAGE, metadata.data, metadata.length,
@@ -155,25 +151,13 @@ static void list_spooled(struct disk_scratch *d, unsigned index, const struct im
 /* Removes the spooled files of a stored image. If the daemon ends before, recovery finds both. */
 static void unspool(struct visit *v, struct image *image)
 {
-	int err = spooling_end(app_images(v), image->id);
+	int err = spooling_end(&app(v)->images->storage, image->id);
 
 	if (!err)
 		return;
 	log_warning("image %s: cannot remove it from the spool: %s; retrying later", image->id,
 	            strerror(-err));
 	image->stays_spooled = true;
-}
-
-static void remade_is_gone(struct image *image, struct problem *problem)
-{
-	image->remade->is_gone = true;
-	problem_set(problem, 404, "not-found", "image %s was removed", image->id);
-}
-
-static void remade_is_stale(struct image *image, struct problem *problem)
-{
-	image->remade->is_stale = true;
-	problem_set(problem, 503, "not-ready", "image %s was remade meanwhile", image->id);
 }
 
 static void end_spool(struct visit *v, struct disk_job *job, int err)
@@ -183,6 +167,8 @@ static void end_spool(struct visit *v, struct disk_job *job, int err)
 
 	if (err)
 		problem_from_store(v, &problem, image, err);
+	else
+		recovery_watch(image);
 	visit_park(v, &job->event);
 	image_spooled(v, image, err ? &problem : NULL);
 }
@@ -191,21 +177,21 @@ static void end_spool(struct visit *v, struct disk_job *job, int err)
 static void end_store(struct visit *v, struct disk_job *job, int err)
 {
 	struct image *image = job->image;
+	struct problem problem;
 
-	if (err) {
-		struct problem problem;
-
-		if (err == -ENOENT && image->remade && store_check(app_store(v)))
-			remade_is_gone(image, &problem);
-		else if (err == -ESTALE && image->remade)
-			remade_is_stale(image, &problem);
-		else if (err != NOT_WANTED)
-			problem_from_store(v, &problem, image, err);
-		if (err != NOT_WANTED)
-			image_set_problem(image, &problem);
-	} else if (image->is_spooled) {
-		unspool(v, image);
+	if (err == -ENOENT && image->remade && store_check(&app(v)->images->store)) {
+		image->remade->is_gone = true;
+		problem_set(&problem, 404, "not-found", "image %s was removed", image->id);
+	} else if (err == -ESTALE && image->remade) {
+		image->remade->is_stale = true;
+		problem_set(&problem, 503, "not-ready", "image %s was remade meanwhile", image->id);
+	} else if (err && err != NOT_WANTED) {
+		problem_from_store(v, &problem, image, err);
 	}
+	if (err && err != NOT_WANTED)
+		image_set_problem(image, &problem);
+	if (!err && image->is_spooled)
+		unspool(v, image);
 	visit_park(v, &job->event);
 	visit_unpark(v, &image->event);
 	visit_send(v, STAGE_STATS, &image->event);
@@ -226,13 +212,12 @@ static bool leaves_floor(const struct store_item *item, const struct image *imag
 	return true;
 }
 
-/* Returns 0, or NOT_WANTED with the image's problem set. Nothing of the image is in the store, or
- * another node has it. */
+/* Returns 0, or NOT_WANTED with the image's problem set. Nothing of the image is in the store. */
 static int check_wanted(struct visit *v, struct image *image)
 {
 	struct problem problem;
 
-	if (files_are_wanted(v, image, &problem) && storage_holds(app_images(v), image, &problem))
+	if (files_are_wanted(v, image, &problem))
 		return 0;
 	image_set_problem(image, &problem);
 	return NOT_WANTED;
@@ -253,7 +238,7 @@ static void commit(struct visit *v, struct disk_batch *b, bool spools, bool stor
 	struct disk_scratch *d = visit_scratch(v);
 	bool is_backfilled[DISK_BATCH_MAX];
 	unsigned index[DISK_BATCH_MAX], count = 0;
-	uint64_t free_bytes = storage_look(app_images(v), stores ? STORE_IMAGES : STORE_SPOOL);
+	uint64_t free_bytes = storage_look(&app(v)->images->storage, !stores);
 
 	for (unsigned i = 0; i < b->count; i++) {
 		bool is_stored = b->work[i] == DISK_STORE;
@@ -272,14 +257,16 @@ static void commit(struct visit *v, struct disk_batch *b, bool spools, bool stor
 		b->err[i] = err;
 		if (err)
 			continue;
-		is_backfilled[count] = is_stored && backfill_begin(app_images(v), image);
+		is_backfilled[count] =
+			is_stored && remake_skipped(&app(v)->background->remake, image);
 		index[count++] = i;
 	}
-	storage_put(app_images(v), d->item, count);
+	storage_put(&app(v)->images->storage, d->item, count);
 	for (unsigned k = 0; k < count; k++) {
 		b->err[index[k]] = d->item[k].err;
 		if (is_backfilled[k])
-			backfill_end(app_images(v), b->job[index[k]]->image, d->item[k].err);
+			remake_skipped_end(&app(v)->background->remake, b->job[index[k]]->image,
+			                   d->item[k].err);
 	}
 }
 
@@ -293,152 +280,57 @@ static void reply(struct visit *v, struct disk_job *job)
 	visit_resume(v, STAGE_ACCEPT_READ, instance, ev);
 }
 
-static void remove_image(struct visit *v, struct disk_job *job)
+static void remove_image(struct visit *v, struct disk_job *job, int err)
 {
-	job->result = storage_remove(app_images(v), job->id);
+	(void)err;
+	job->result = storage_remove(&app(v)->images->storage, job->id);
 	if (job->result && job->result != -ENOENT)
 		log_error("image %s: cannot remove it: %s; responding by an error", job->id,
 		          strerror(-job->result));
 	reply(v, job);
 }
 
-/* ---- reading ---- */
-
-/* Reads a piece, so that it is in the page cache. Returns 0 or -errno; a file that has become
- * shorter is found by its reader. */
-static int read_piece(struct disk_scratch *d, const struct disk_job *job)
+/* Uploads are hashed in turns, so that the others of the batch do not wait for all of one. */
+static void serve_key(struct visit *v, struct disk_job *job, int err)
 {
-	ssize_t n;
-
-	for (size_t done = 0; done < job->length; done += (size_t)n) {
-		n = pread(job->fd, d->piece, job->length - done, (off_t)(job->at + done));
-		if (n == 0)
-			return 0;
-		if (n < 0 && errno != EINTR)
-			return -errno;
-		if (n < 0)
-			n = 0;
-	}
-	return 0;
-}
-
-/* Finds a file. A small one is read as well, so that its content needs no further job. */
-static void find_file(struct visit *v, struct disk_job *job)
-{
-	storage_find(app_images(v), job);
-	if (job->found.fd < 0 || job->found.size > SMALL_FILE)
-		return;
-	job->fd = job->found.fd;
-	job->at = 0;
-	job->length = (size_t)job->found.size;
-	read_piece(visit_scratch(v), job);
-}
-
-/* Sends the reply, and enqueues the next job of the line behind the writes that wait. */
-static void end_read(struct visit *v, struct disk_job *job)
-{
-	reply(v, job);
-	struct disk_job *next = disk_reads_end(&app_images(v)->reads);
-
-	if (!next)
-		return;
-	visit_unpark(v, &next->event);
-	visit_yield(v, &next->event, next->length); /* never calls a handler: it costs no stack */
-}
-
-/* Serves a job of the line. */
-static void read_file(struct visit *v, struct disk_job *job)
-{
-	if (storage_finds_later(app_images(v), job)) {
-		visit_park(v, &job->event);
-		storage_find(app_images(v), job);
-		return;
-	}
-	if (job->work == DISK_FIND)
-		find_file(v, job);
-	else if (job->work == DISK_EXPLAIN)
-		storage_explain(app_images(v), job);
-	else if (job->work == DISK_READ)
-		job->result = read_piece(visit_scratch(v), job);
-	end_read(v, job);
-}
-
-static void list_images(struct visit *v, struct disk_job *job)
-{
-	job->result = stored_list_make(job->list, app_images(v));
-	reply(v, job);
-}
-
-/* Hashes an upload in turns, so that the others of the batch do not wait for all of it. */
-static void begin_key(struct visit *v, struct disk_job *job)
-{
-	if (upload_key_hash(job->key)) {
+	(void)err;
+	if (upload_key_serve(app(v)->images, job->key)) {
 		visit_yield(v, &job->event, 0);
 		return;
 	}
-	upload_key_begin(app_images(v), job->key);
 	if (job->key->verdict == UPLOAD_KEY_KNOWN)
-		server_count(&app_counters(v)->uploads_replayed, 1);
+		server_count(&app(v)->counters->uploads_replayed, 1);
 	reply(v, job);
 }
 
-static void end_key(struct visit *v, struct disk_job *job)
-{
-	upload_key_end(app_images(v), job->key);
-	reply(v, job);
-}
-
-static void end(struct visit *v, const struct disk_batch *b, enum disk_work work)
+/* Serves the jobs of one kind. */
+static void serve(struct visit *v, const struct disk_batch *b, enum disk_work work,
+                  void (*end)(struct visit *v, struct disk_job *job, int err))
 {
 	for (unsigned i = 0; i < b->count; i++)
 		if (b->work[i] == work)
-			(work == DISK_SPOOL ? end_spool : end_store)(v, b->job[i], b->err[i]);
+			end(v, b->job[i], b->err[i]);
 }
 
-typedef void job_handler(struct visit *v, struct disk_job *job);
-
-static job_handler *const keys[DISK_WORK_COUNT] = {
-	[DISK_KEY_BEGIN] = begin_key, [DISK_KEY_END] = end_key
-};
-static job_handler *const reads[DISK_WORK_COUNT] = { [DISK_FIND] = read_file,
-	                                             [DISK_FOUND] = read_file,
-	                                             [DISK_READ] = read_file,
-	                                             [DISK_FETCH] = read_file,
-	                                             [DISK_EXPLAIN] = read_file };
-static job_handler *const others[DISK_WORK_COUNT] = {
-	[DISK_REMOVE] = remove_image, [DISK_LIST] = list_images
-};
-
-/* Handles the jobs that have a handler. */
-static void serve(struct visit *v, const struct disk_batch *b, job_handler *const *handlers)
-{
-	for (unsigned i = 0; i < b->count; i++)
-		if (handlers[b->work[i]])
-			handlers[b->work[i]](v, b->job[i]);
-}
-
-/* Uploads wait for commits, which come first. Commits to an S3 store may take long. */
+/* Uploads wait for commits, which come first. Commits to an S3 store may take long, so keys do not
+ * wait for them. */
 static void disk_write_handle(struct visit *v, struct event *const *batch, unsigned n)
 {
 	struct disk_batch b = { .count = n };
-	bool splits = storage_splits(app_images(v));
+	bool is_shared = app(v)->images->storage.class->is_shared;
 
 	assert(n <= DISK_BATCH_MAX);
 	for (unsigned i = 0; i < n; i++) {
 		b.job[i] = disk_job_of(batch[i]);
 		b.work[i] = b.job[i]->work;
 	}
-	commit(v, &b, true, !splits);
-	end(v, &b, DISK_SPOOL);
-	serve(v, &b, keys);
-	if (splits) {
-		serve(v, &b, reads);
+	commit(v, &b, true, !is_shared);
+	serve(v, &b, DISK_SPOOL, end_spool);
+	serve(v, &b, DISK_KEY, serve_key);
+	if (is_shared)
 		commit(v, &b, false, true);
-	}
-	end(v, &b, DISK_STORE);
-	serve(v, &b, others);
-	if (!splits)
-		serve(v, &b, reads);
+	serve(v, &b, DISK_STORE, end_store);
+	serve(v, &b, DISK_REMOVE, remove_image);
 }
 
 const struct stage_class stage_disk_write = {

@@ -12,13 +12,14 @@
 #include "app.h"
 #include "base/pool.h"
 #include "conf/conf.h"
-#include "http/conn.h"
-#include "http/form.h"
-#include "http/upload_quota.h"
+#include "conn/access_log.h"
 #include "image/conf_epoch.h"
 #include "image/image_service.h"
 #include "image/upload.h"
+#include "image/upload_form.h"
 #include "image/upload_key.h"
+#include "resource/authorization.h"
+#include "resource/handlers.h"
 #include "stages.h"
 
 /* Bytes of a form that are parsed before other connections get their turn: at most 2 ms, for bytes
@@ -87,10 +88,10 @@ static void problem_not_jpeg(struct problem *p, const char *what, const uint8_t 
 
 /* ---- making the upload ---- */
 
-static int refuse_no_memory(struct conn *c)
+static enum form_progress refuse_no_memory(struct conn *c)
 {
 	problem_set(&c->problem, 503, "overloaded", "no memory");
-	return -1;
+	return FORM_REFUSED;
 }
 
 /* Makes the connection's upload, which owns the body from now on. Returns NULL if there is no
@@ -98,47 +99,45 @@ static int refuse_no_memory(struct conn *c)
 static struct upload *make_upload(struct visit *v, struct conn *c, unsigned images_max,
                                   unsigned bad_parts_max)
 {
-	struct upload *u = upload_new(app_images(v), c->admission.ticket.level, c->body, &c->memory,
-	                              images_max, bad_parts_max);
+	struct upload *u = upload_new(app(v)->images, c->admission.ticket.level, c->body.data,
+	                              &c->body.memory, images_max, bad_parts_max);
 
 	if (!u)
 		return NULL;
-	u->client = c->payer;
-	u->class = c->admission.class;
-	u->waited_ns = c->waited_ns;
-	u->ticket = c->admission.ticket;
+	u->admitted.client = c->admission.client;
+	u->admitted.class = c->admission.class;
+	u->admitted.waited_ns = c->body.waited_ns;
 	u->deadline_ns = c->request_deadline_ns;
 	u->client_gone = &c->has_gone;
 	if (c->expires_after_s)
 		u->expires = (uint64_t)time(NULL) + c->expires_after_s;
-	c->admission.ticket.slot = 0;
 	memcpy(u->request_id, request_id(c), sizeof u->request_id);
 	memcpy(u->token_name, c->token_name, sizeof u->token_name);
 	/* A preference may be ignored (RFC 7240). */
-	u->respond_after_decode = spooling_is_on(u->service) &&
+	u->respond_after_decode = spooling_is_on(&u->service->storage) &&
 	                          (c->request.prefers_async ||
 	                           u->epoch->conf.server.respond_after == CONF_RESPOND_DECODE);
 	c->upload = u;
-	c->body = NULL;
-	c->body_size = c->body_room = 0;
+	c->body.data = NULL;
+	c->body.size = c->body.room = 0;
 	return u;
 }
 
-static int decode_raw(struct visit *v, struct conn *c)
+static enum form_progress decode_raw(struct visit *v, struct conn *c)
 {
-	const uint8_t *body = c->body;
-	size_t size = c->body_size;
+	const uint8_t *body = c->body.data;
+	size_t size = c->body.size;
 
 	if (!is_jpeg(body, size)) {
 		problem_not_jpeg(&c->problem, "body", body, size);
-		return -1;
+		return FORM_REFUSED;
 	}
 	struct upload *u = make_upload(v, c, 1, 0);
 
 	if (!u)
 		return refuse_no_memory(c);
 	upload_add_image(u, body, size, "", 0, "", 0);
-	return 0;
+	return FORM_LISTED;
 }
 
 static bool is_jpeg_part(const struct multipart_part *part, const char *body)
@@ -160,19 +159,11 @@ static bool begin_form(struct visit *v, struct conn *c)
 {
 	char boundary[BOUNDARY_MAX];
 	const char *error = NULL;
-	size_t length = field_boundary(
-		request_value(&c->request, REQUEST_CONTENT_TYPE, c->input + c->begin), boundary,
-		&error);
+	size_t length = field_boundary(conn_value(c, REQUEST_CONTENT_TYPE), boundary, &error);
 
 	assert(length > 0); /* http_parse has checked it */
 	c->form = form_new(boundary, length, (size_t)app_conf(v)->limits.header_bytes);
 	return c->form != NULL;
-}
-
-static enum form_progress refuse_form(struct conn *c)
-{
-	refuse_no_memory(c);
-	return FORM_REFUSED;
 }
 
 static enum form_progress bad_form(struct conn *c, const char *error, size_t at)
@@ -185,7 +176,7 @@ static enum form_progress bad_form(struct conn *c, const char *error, size_t at)
 static enum form_progress list_part(struct visit *v, struct conn *c,
                                     const struct multipart_part *part)
 {
-	const char *body = (const char *)c->body;
+	const char *body = (const char *)c->body.data;
 	uint64_t max = app_conf(v)->limits.parts;
 	struct form *form = c->form;
 
@@ -199,7 +190,7 @@ static enum form_progress list_part(struct visit *v, struct conn *c,
 		               ? FORM_MORE
 		               : FORM_REFUSED;
 	if (!form_add_file(form, part))
-		return refuse_form(c);
+		return refuse_no_memory(c);
 	form->bad_count += !is_jpeg_part(part, body);
 	return FORM_MORE;
 }
@@ -218,43 +209,15 @@ static enum form_progress begin_mixed(struct visit *v, struct conn *c,
 	struct form *form = c->form;
 	char boundary[BOUNDARY_MAX];
 	const char *error = NULL;
-	size_t length = field_boundary(span_slice(whole->content_type, (const char *)c->body),
+	size_t length = field_boundary(span_slice(whole->content_type, (const char *)c->body.data),
 	                               boundary, &error);
 
 	if (length == 0)
 		return bad_form(c, error, whole->body.at);
-	multipart_init_mixed(&form->mixed, boundary, length,
-	                     (size_t)app_conf(v)->limits.header_bytes);
+	multipart_init_mixed(&form->parser[1], boundary, length,
+	                     (size_t)app_conf(v)->limits.header_bytes, whole->body.at);
 	form->whole = *whole;
-	form->mixed_fed = 0;
-	form->is_in_mixed = true;
-	return FORM_MORE;
-}
-
-/* Parses one turn of it. Its files have its name. */
-static enum form_progress list_mixed(struct visit *v, struct conn *c)
-{
-	struct form *form = c->form;
-	size_t base = form->whole.body.at;
-	struct slice inner = span_slice(form->whole.body, (const char *)c->body);
-	size_t rest = inner.length - form->mixed_fed;
-	struct multipart_part part;
-	enum multipart_result result;
-
-	form->mixed_fed += rest < FORM_TURN_MAX ? rest : FORM_TURN_MAX;
-	while ((result = multipart_next(&form->mixed, inner.data, form->mixed_fed,
-	                                form->mixed_fed == inner.length, &part)) ==
-	       MULTIPART_PART) {
-		part.name = form->whole.name;
-		part.file_name.at += base;
-		part.type.at += base;
-		part.body.at += base;
-		if (list_part(v, c, &part) == FORM_REFUSED)
-			return FORM_REFUSED;
-	}
-	if (result == MULTIPART_BAD)
-		return bad_form(c, form->mixed.error, base + form->mixed.at);
-	form->is_in_mixed = result == MULTIPART_MORE;
+	form->depth = 1;
 	return FORM_MORE;
 }
 
@@ -271,33 +234,36 @@ static enum form_progress check_files(struct conn *c)
 	return FORM_REFUSED;
 }
 
-/* Parses one turn of the form. */
+/* Parses one turn of the form, or of a part of parts, whose files have its name. */
 static enum form_progress list_files(struct visit *v, struct conn *c)
 {
 	struct multipart_part part;
 	enum multipart_result result;
 
 	if (!c->form && !begin_form(v, c))
-		return refuse_form(c);
+		return refuse_no_memory(c);
 	struct form *form = c->form;
-	size_t rest = c->body_size - form->fed;
+	struct multipart *m = &form->parser[form->depth];
+	size_t whole_end = form->whole.body.at + form->whole.body.length;
+	struct slice body = { (const char *)c->body.data, form->depth ? whole_end : c->body.size };
+	size_t rest = body.length - m->at,
+	       end = m->at + (rest < FORM_TURN_MAX ? rest : FORM_TURN_MAX);
 
-	if (form->is_in_mixed)
-		return list_mixed(v, c);
-
-	form->fed += rest < FORM_TURN_MAX ? rest : FORM_TURN_MAX;
-	while ((result = multipart_next(&form->multipart, (const char *)c->body, form->fed,
-	                                form->fed == c->body_size, &part)) == MULTIPART_PART) {
-		if (is_mixed(&part, (const char *)c->body))
+	while ((result = multipart_next(m, body, end, &part)) == MULTIPART_PART) {
+		if (form->depth == 0 && is_mixed(&part, body.data))
 			return begin_mixed(v, c, &part);
+		if (form->depth)
+			part.name = form->whole.name;
 		if (list_part(v, c, &part) == FORM_REFUSED)
 			return FORM_REFUSED;
 	}
-	if (result == MULTIPART_MORE)
-		return FORM_MORE;
-	if (result == MULTIPART_END)
+	if (result == MULTIPART_BAD)
+		return bad_form(c, m->error, m->at);
+	if (result == MULTIPART_END && form->depth == 0)
 		return check_files(c);
-	return bad_form(c, form->multipart.error, form->multipart.at);
+	if (result == MULTIPART_END)
+		form->depth = 0;
+	return FORM_MORE;
 }
 
 static void add_part(struct upload *u, const char *body, const struct multipart_part *part)
@@ -318,10 +284,10 @@ static void add_part(struct upload *u, const char *body, const struct multipart_
 	                 "part", data, part->body.length);
 }
 
-/* Makes the upload of a form whose files are known. Returns 0, or -1 with the problem set. */
-static int make_form_upload(struct visit *v, struct conn *c)
+/* Makes the upload of a form whose files are known. */
+static enum form_progress make_form_upload(struct visit *v, struct conn *c)
 {
-	const char *body = (const char *)c->body;
+	const char *body = (const char *)c->body.data;
 	const struct form *form = c->form;
 	struct upload *u = make_upload(v, c, form->file_count - form->bad_count, form->bad_count);
 
@@ -332,7 +298,7 @@ static int make_form_upload(struct visit *v, struct conn *c)
 	memcpy(u->focus, form->focus, sizeof u->focus);
 	for (unsigned i = 0; i < form->file_count; i++)
 		add_part(u, body, &form->file[i]);
-	return 0;
+	return FORM_LISTED;
 }
 
 static enum form_progress decode_form(struct visit *v, struct conn *c)
@@ -341,8 +307,8 @@ static enum form_progress decode_form(struct visit *v, struct conn *c)
 
 	if (progress == FORM_MORE)
 		return progress;
-	if (progress == FORM_LISTED && make_form_upload(v, c))
-		progress = FORM_REFUSED;
+	if (progress == FORM_LISTED)
+		progress = make_form_upload(v, c);
 	form_free(c->form);
 	c->form = NULL;
 	return progress;
@@ -361,12 +327,10 @@ static void refuse(struct visit *v, struct conn *c)
 	if (c->upload) {
 		signed_upload_drop(c);
 		quota_drop(c->upload);
-		upload_unref(c->upload);
+		upload_drop(c->upload);
 	}
 	c->upload = NULL;
-	if (c->key)
-		c->key->upload = NULL;
-	send_back(v, c, c->key && c->key->verdict ? CONN_KEY_END : CONN_REFUSE);
+	send_back(v, c, c->key && c->key->verdict ? CONN_KEY : CONN_REFUSE);
 }
 
 /* Starts the images of an upload. */
@@ -378,9 +342,9 @@ static void start(struct visit *v, struct conn *c)
 		refuse(v, c);
 		return;
 	}
-	c->state = c->key ? CONN_KEY_END : CONN_UPLOADED;
+	c->state = c->key ? CONN_KEY : CONN_UPLOADED;
 	visit_park(v, &c->event);
-	if (upload_start(v, c->upload, &c->event, c->instance, &problem)) {
+	if (upload_start(v, c->upload, &c->admission, &problem)) {
 		visit_unpark(v, &c->event);
 		c->problem = problem;
 		refuse(v, c);
@@ -389,8 +353,7 @@ static void start(struct visit *v, struct conn *c)
 
 static void decode(struct visit *v, struct conn *c)
 {
-	struct slice type = request_value(&c->request, REQUEST_CONTENT_TYPE, c->input + c->begin),
-		     params;
+	struct slice type = conn_value(c, REQUEST_CONTENT_TYPE), params;
 	enum form_progress progress;
 
 	if (c->upload) { /* its key is new */
@@ -400,7 +363,7 @@ static void decode(struct visit *v, struct conn *c)
 	if (slice_is(field_word(type, &params), "multipart/form-data"))
 		progress = decode_form(v, c);
 	else
-		progress = decode_raw(v, c) ? FORM_REFUSED : FORM_LISTED;
+		progress = decode_raw(v, c);
 	if (progress == FORM_MORE) {
 		send_back(v, c, CONN_FORM_TURN); /* it is sent here again in its turn */
 		return;
@@ -413,12 +376,8 @@ static void decode(struct visit *v, struct conn *c)
 		send_back(v, c, CONN_UPLOADED); /* no part is a JPEG */
 		return;
 	}
-	if (c->key && c->key->is_content && !upload_key_is_for(c->upload)) {
-		upload_key_free(c->key);
-		c->key = NULL;
-	}
 	if (c->key)
-		send_back(v, c, CONN_KEY_BEGIN);
+		send_back(v, c, CONN_KEY);
 	else
 		start(v, c);
 }

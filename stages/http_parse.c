@@ -7,20 +7,17 @@
  */
 #include "app.h"
 #include "conf/conf.h"
-#include "http/authorization.h"
-#include "http/conn.h"
-#include "http/conn_body.h"
-#include "http/conn_read.h"
+#include "conn/access_log.h"
+#include "conn/conn_steps.h"
+#include "conn/site_guard.h"
 #include "http/forwarded.h"
-#include "http/handle_control.h"
-#include "http/handle_page.h"
-#include "http/head.h"
-#include "http/http_server.h"
+#include "http/head_fields.h"
 #include "http/preconditions.h"
-#include "http/site_guard.h"
-#include "image/storage.h"
+#include "resource/authorization.h"
+#include "resource/handlers.h"
 #include "server_counters.h"
 #include "stages.h"
+#include "storage/storage.h"
 
 /* Bytes of a chunked body that are not content, per byte of content and beyond limits.header_bytes;
  * one-byte chunks take 5 each. */
@@ -38,24 +35,10 @@ static enum conn_state refuse_and_close(struct conn *c)
 
 /* ---- what becomes of a request ---- */
 
-static void set_type_problem(struct conn *c, struct slice type)
-{
-	static const char slug[] = "unsupported-media-type";
-
-	if (type.length == 0)
-		problem_set(&c->problem, 415, slug,
-		            "the request has no Content-Type; expected image/jpeg or "
-		            "multipart/form-data");
-	else
-		problem_set(&c->problem, 415, slug,
-		            "the Content-Type is %.*s; expected image/jpeg or multipart/form-data",
-		            (int)(type.length < 80 ? type.length : 80), type.data);
-}
-
 /* Returns whether the body is not compressed; sets the problem if it is. */
 static bool check_encoding(struct conn *c)
 {
-	struct slice rest = request_fields(&c->request, c->input + c->begin), value, coding;
+	struct slice rest = conn_fields(c), value, coding;
 
 	while (head_find(&rest, "content-encoding", &value)) {
 		while (field_list_next(&value, &coding)) {
@@ -73,8 +56,7 @@ static bool check_encoding(struct conn *c)
 /* Returns whether the content type is supported; sets the problem if not. */
 static bool check_type(struct conn *c)
 {
-	struct slice value = request_value(&c->request, REQUEST_CONTENT_TYPE, c->input + c->begin),
-		     params;
+	struct slice value = conn_value(c, REQUEST_CONTENT_TYPE), params;
 	struct slice type = field_word(value, &params);
 	char boundary[BOUNDARY_MAX];
 	const char *error;
@@ -88,8 +70,25 @@ static bool check_type(struct conn *c)
 	if (slice_is(type, "image/jpeg") || slice_is(type, "image/jpg") ||
 	    slice_is(type, "application/octet-stream"))
 		return true;
-	set_type_problem(c, type);
+	problem_set(&c->problem, 415, "unsupported-media-type",
+	            "the %s%.*s; expected image/jpeg or multipart/form-data",
+	            type.length ? "Content-Type is " : "request has no Content-Type",
+	            (int)(type.length < 80 ? type.length : 80), type.data);
 	return false;
+}
+
+/* Returns whether the store has room for images; sets the problem if not. */
+static bool check_room(struct visit *v, struct conn *c)
+{
+	const struct conf *conf = app_conf(v);
+	bool is_async =
+		c->request.prefers_async || conf->server.respond_after == CONF_RESPOND_DECODE;
+	uint64_t floor = conf->limits.free_bytes, free_bytes = 0;
+	int err = storage_check_room(&app(v)->images->storage, floor, is_async, &free_bytes);
+
+	if (err && !image_service_set_problem(err, &c->problem))
+		problem_set_free_bytes(&c->problem, floor, free_bytes);
+	return !err;
 }
 
 /* Returns whether the request's header allows an upload; sets the problem if not. */
@@ -97,10 +96,8 @@ static bool check_upload(struct visit *v, struct conn *c)
 {
 	const struct request *r = &c->request;
 	const struct conf *conf = app_conf(v);
-	bool is_async = r->prefers_async || conf->server.respond_after == CONF_RESPOND_DECODE;
 
-	if (!check_encoding(c) || !check_type(c) ||
-	    !storage_takes(app_images(v), conf->limits.free_bytes, is_async, &c->problem))
+	if (!check_encoding(c) || !check_type(c) || !check_room(v, c))
 		return false;
 	if (r->is_chunked)
 		return true;
@@ -112,7 +109,7 @@ static bool check_upload(struct visit *v, struct conn *c)
 	else if (r->content_length > conf->limits.body_bytes)
 		problem_set_limit(&c->problem, 413, "body-too-large", "limits.body_bytes",
 		                  conf->limits.body_bytes, r->content_length);
-	else if (r->content_length > budget_max(app_budget(v)))
+	else if (r->content_length > budget_max(&app(v)->images->budget))
 		problem_set_limit(&c->problem, 413, "memory", "limits.memory_budget",
 		                  conf->limits.memory_budget, r->content_length);
 	else
@@ -142,7 +139,7 @@ static enum conn_state decide_upload(struct visit *v, struct conn *c)
 	if (!c->request.is_chunked)
 		return CONN_ADMIT;
 	c->after_continue = CONN_READ_CHUNKS;
-	c->phase_bytes = c->end - c->at;
+	c->phase.bytes = c->end - c->at;
 	c->after_admit =
 		c->request.expects_continue && c->at == c->end ? CONN_CONTINUE : CONN_READ_CHUNKS;
 	return CONN_ADMIT;
@@ -160,8 +157,8 @@ static bool check_route(struct visit *v, struct conn *c)
 {
 	struct request *r = &c->request;
 
-	route_find(&c->route, r->method, span_slice(r->target, c->input + c->begin));
-	if (!route_is_for(c->route.kind, audience_of(app_http(v), c)) ||
+	route_find(&c->route, r->method, conn_target(c));
+	if (!(routes[c->route.kind].audience & audience_of(app(v)->http, c)) ||
 	    !handle_page_is_on(app_conf(v), c))
 		c->route.kind = ROUTE_NONE;
 	if (r->expects_other)
@@ -169,9 +166,9 @@ static bool check_route(struct visit *v, struct conn *c)
 		            "the only supported expectation is 100-continue");
 	else if (c->route.kind == ROUTE_NONE)
 		problem_set(&c->problem, 404, "not-found", "no resource has this path");
-	else if (!route_allows(c->route.kind, r->method))
+	else if (!(routes[c->route.kind].methods & r->method))
 		problem_set(&c->problem, 405, "method-not-allowed", "expected one of %s",
-		            route_allow(c->route.kind));
+		            routes[c->route.kind].allow);
 	else
 		return true;
 	return false;
@@ -181,29 +178,24 @@ static bool check_route(struct visit *v, struct conn *c)
 static enum conn_state decide(struct visit *v, struct conn *c)
 {
 	struct request *r = &c->request;
-	uint32_t width, height;
 
 	c->at = c->begin + r->fed;
-	c->body_left = r->content_length;
-	c->has_chunks_left = r->is_chunked;
-	struct client_key client = forwarded_client(&app_http(v)->proxies, &c->source,
-	                                            request_fields(r, c->input + c->begin));
+	c->body.left = r->content_length;
+	c->body.has_chunks_left = r->is_chunked;
+	struct client_key client = { { 0 } };
 
+	forwarded_client(&app(v)->http->proxies, c->source.address, conn_fields(c), client.address);
 	access_set_client(c, &client);
-	if (!site_guard_allows(app_http(v), app_conf(v), c) || !check_route(v, c) ||
-	    !authorization_allows(&app_http(v)->tokens, c))
+	if (!site_guard_allows(app(v)->http, app_conf(v), c) || !check_route(v, c) ||
+	    !authorization_allows(&app(v)->http->tokens, c))
 		return CONN_REFUSE;
-	if (c->route.kind == ROUTE_CONTROL || c->route.kind == ROUTE_TRACE)
-		return r->method != ROUTE_POST || (handle_control_is_on(app_conf(v), c) &&
-		                                   site_guard_allows_control(app_conf(v), c))
+	if (c->route.kind == ROUTE_CONTROL)
+		return r->method != METHOD_POST || (handle_control_is_on(app_conf(v), c) &&
+		                                    site_guard_allows_control(app_conf(v), c))
 		               ? CONN_HANDLE
 		               : CONN_REFUSE;
-	if (r->method == ROUTE_POST)
+	if (r->method == METHOD_POST)
 		return decide_upload(v, c);
-	/* The removal of an image in flight has to wait, which only accept_read can. */
-	if (r->method == ROUTE_DELETE &&
-	    !inflight_find(&app_images(v)->inflight, c->route.id, &width, &height))
-		return CONN_REMOVE;
 	return CONN_HANDLE;
 }
 
@@ -254,7 +246,7 @@ static enum conn_state parse_head(struct visit *v, struct conn *c)
 
 	if (progress == REQUEST_MORE && size <= max)
 		return CONN_READ_HEAD;
-	server_count(&app_counters(v)->requests, 1);
+	server_count(&app(v)->counters->requests, 1);
 	if (size > max)
 		return refuse_large_head(c, max, size);
 	return progress == REQUEST_HEAD ? decide(v, c) : refuse_and_close(c);
@@ -264,8 +256,8 @@ static enum conn_state parse_head(struct visit *v, struct conn *c)
 
 static enum conn_state check_overhead(struct visit *v, struct conn *c)
 {
-	if (c->phase_bytes <=
-	    app_conf(v)->limits.header_bytes + c->content_bytes * (1 + CHUNK_OVERHEAD_MAX))
+	if (c->phase.bytes <=
+	    app_conf(v)->limits.header_bytes + c->body.content_bytes * (1 + CHUNK_OVERHEAD_MAX))
 		return CONN_READ_CHUNKS;
 	problem_set(&c->problem, 400, "malformed-request",
 	            "the chunked body has too many bytes that are not content");
@@ -278,11 +270,11 @@ static bool is_chunk_too_large(struct visit *v, struct conn *c)
 {
 	uint64_t max = app_conf(v)->limits.body_bytes, left = c->request.chunks.left;
 
-	if (c->is_discarding || c->request.chunks.state != CHUNKS_DATA ||
-	    left <= CONN_DISCARD_MAX || (c->body_size <= max && left <= max - c->body_size))
+	if (c->body.is_discarding || c->request.chunks.state != CHUNKS_DATA ||
+	    left <= CONN_DISCARD_MAX || (c->body.size <= max && left <= max - c->body.size))
 		return false;
 	problem_set_limit(&c->problem, 413, "body-too-large", "limits.body_bytes", max,
-	                  left > UINT64_MAX - c->body_size ? UINT64_MAX : left + c->body_size);
+	                  left > UINT64_MAX - c->body.size ? UINT64_MAX : left + c->body.size);
 	return true;
 }
 
@@ -292,15 +284,16 @@ static enum conn_state parse_chunks(struct visit *v, struct conn *c)
 		request_feed(&c->request, c->input + c->begin, c->end - c->begin, &c->problem);
 
 	c->at = c->begin + c->request.fed;
+	c->body.tried = c->end;
 	if (progress == REQUEST_BAD)
 		return refuse_and_close(c);
-	c->has_chunks_left = progress == REQUEST_MORE;
+	c->body.has_chunks_left = progress == REQUEST_MORE;
 	if (progress == REQUEST_MORE)
 		return is_chunk_too_large(v, c) ? refuse_and_close(c) : check_overhead(v, c);
-	if (c->is_discarding)
+	if (c->body.is_discarding)
 		return c->has_responded ? CONN_NEXT : CONN_REFUSE; /* too large, or no memory */
 	c->read_ns = visit_now(v);
-	if (c->body_size > 0)
+	if (c->body.size > 0)
 		return CONN_BODY_DONE;
 	problem_set(&c->problem, 400, "no-image", "the request body is empty");
 	return CONN_REFUSE;

@@ -14,22 +14,16 @@
 #include "base/clock.h"
 #include "image/image.h"
 #include "image/image_service.h"
-#include "image/memory_need.h"
 #include "image/remade.h"
-#include "image/wanted.h"
 #include "pixel/decoder.h"
 #include "pixel/metadata.h"
 #include "pixel/orient.h"
-#include "sched/graph.h"
+#include "plan/memory_need.h"
+#include "sched/core/graph.h"
 #include "stages.h"
 
 /* Steps between two readings of the CPU clock: some ms. */
 #define ADVANCES_PER_CHECK 16
-
-/* One per worker. */
-struct decode {
-	struct metadata metadata; /* of the current file, until its first row */
-};
 
 enum verdict {
 	GO_ON = 0,
@@ -97,7 +91,7 @@ static enum verdict check_limits(const struct decoder *d, const struct conf *con
 }
 
 /* Reads the header and the metadata, before any memory is reserved. */
-static enum verdict read_header(struct decode *d, struct image *image, struct problem *p)
+static enum verdict read_header(struct metadata *m, struct image *image, struct problem *p)
 {
 	const struct conf *conf = image_conf(image);
 	struct decoder *decoder = image->decoder;
@@ -115,10 +109,10 @@ static enum verdict read_header(struct decode *d, struct image *image, struct pr
 	}
 	if (check_limits(decoder, conf, p))
 		return HAS_PROBLEM;
-	if (conf->server.own_huffman == CONF_NO)
+	if (conf->experiment.own_huffman == CONF_NO)
 		decoder_use_libjpeg(decoder);
-	metadata_read(&d->metadata, image->source, image->source_size);
-	image->orientation = d->metadata.orientation;
+	metadata_read(m, image->source, image->source_size);
+	image->orientation = m->orientation;
 	width = (int)decoder->in.image_width;
 	height = (int)decoder->in.image_height;
 	orient_size(image->orientation, &width, &height);
@@ -129,7 +123,7 @@ static enum verdict read_header(struct decode *d, struct image *image, struct pr
 	return GO_ON;
 }
 
-static uint64_t bytes_needed(const struct decode *d, const struct image *image)
+static uint64_t bytes_needed(const struct metadata *m, const struct image *image)
 {
 	struct memory_need f = {
 		.color_space = (int)image->decoder->in.jpeg_color_space,
@@ -137,7 +131,7 @@ static uint64_t bytes_needed(const struct decode *d, const struct image *image)
 		.width = (int)image->width,
 		.height = (int)image->height,
 		.orientation = image->orientation,
-		.icc_bytes = d->metadata.icc_bytes,
+		.icc_bytes = m->icc_bytes,
 	};
 
 	f.plane_count = decoder_shapes(image->decoder, f.shape);
@@ -146,7 +140,7 @@ static uint64_t bytes_needed(const struct decode *d, const struct image *image)
 
 static void problem_from_budget(struct problem *p, struct visit *v, uint64_t need)
 {
-	uint64_t max = budget_max(app_budget(v)), all = app_conf(v)->limits.memory_budget;
+	uint64_t max = budget_max(&app(v)->images->budget), all = app_conf(v)->limits.memory_budget;
 
 	/* The budget that it would need: one image may have half of it. */
 	problem_set_limit(p, 413, "memory", "limits.memory_budget", all,
@@ -157,14 +151,20 @@ static void problem_from_budget(struct problem *p, struct visit *v, uint64_t nee
 	         (unsigned long long)need, (unsigned long long)max, (unsigned long long)all);
 }
 
+static void release_memory(struct visit *v, struct image *image)
+{
+	budget_release_image(&app(v)->images->budget, image->reserved_bytes);
+	image->reserved_bytes = 0;
+}
+
 /* Reserves the image's memory. While it waits for that, it has no decoder: it has no memory for one
  * yet. */
-static enum verdict reserve(struct visit *v, const struct decode *d, struct image *image,
+static enum verdict reserve(struct visit *v, const struct metadata *m, struct image *image,
                             struct problem *p)
 {
-	struct budget *budget = app_budget(v);
+	struct budget *budget = &app(v)->images->budget;
 	struct decoder *decoder = image->decoder;
-	uint64_t need = bytes_needed(d, image);
+	uint64_t need = bytes_needed(m, image);
 	unsigned slot = image->turn.slot;
 
 	if (need > budget_max(budget)) {
@@ -177,13 +177,14 @@ static enum verdict reserve(struct visit *v, const struct decode *d, struct imag
 		return HAS_PROBLEM;
 	}
 	image->reserved_bytes = need;
+	image_hold(image, release_memory);
 	image->budget_waiter.event = &image->event;
-	image->budget_waiter.stage = graph_stage(app_images(v)->graph, STAGE_JPEG_DECODE);
+	image->budget_waiter.stage = graph_stage(app(v)->images->graph, STAGE_JPEG_DECODE);
 	image->budget_waiter.instance = 0;
 	image->decoder = NULL;
 	visit_park(v, &image->event);
 	if (!budget_reserve_image(budget, need, &image->budget_waiter)) {
-		client_turns_memory_wait(&app_images(v)->turns, slot);
+		client_turns_memory_wait(&app(v)->images->turns, slot);
 		decoder_free(decoder);
 		return GONE;
 	}
@@ -194,22 +195,23 @@ static enum verdict reserve(struct visit *v, const struct decode *d, struct imag
 
 /* Copies the ICC profile, if the pixels are still in its colour space when they are encoded.
  * Returns 0 or -ENOMEM. */
-static int copy_icc_profile(const struct decode *d, struct image *image)
+static int copy_icc_profile(const struct metadata *m, struct image *image)
 {
 	switch (image->decoder->in.jpeg_color_space) {
 	case JCS_GRAYSCALE:
 		image->icc_is_of_grey = true;
-		return metadata_copy_icc(&d->metadata, ICC_GRAY, &image->icc, &image->icc_size);
+		return metadata_copy_icc(m, ICC_GRAY, &image->icc, &image->icc_size);
 	case JCS_YCbCr:
 	case JCS_RGB:
-		return metadata_copy_icc(&d->metadata, ICC_RGB, &image->icc, &image->icc_size);
+		return metadata_copy_icc(m, ICC_RGB, &image->icc, &image->icc_size);
 	default:
 		return 0;
 	}
 }
 
 /* Does everything that precedes the first row. */
-static enum verdict begin(struct visit *v, struct decode *d, struct image *image, struct problem *p)
+static enum verdict begin(struct visit *v, struct metadata *m, struct image *image,
+                          struct problem *p)
 {
 	const struct conf *conf = image_conf(image);
 	bool stop_on_loss = conf->server.damaged == CONF_DAMAGED_REJECT;
@@ -222,12 +224,12 @@ static enum verdict begin(struct visit *v, struct decode *d, struct image *image
 		problem_set(p, 503, "overloaded", "no memory to decode the image");
 		return HAS_PROBLEM;
 	}
-	verdict = read_header(d, image, p);
+	verdict = read_header(m, image, p);
 	if (!verdict && !image->reserved_bytes)
-		verdict = reserve(v, d, image, p);
+		verdict = reserve(v, m, image, p);
 	if (verdict)
 		return verdict;
-	if (copy_icc_profile(d, image)) {
+	if (copy_icc_profile(m, image)) {
 		problem_set(p, 503, "overloaded", "no memory for the image's ICC profile");
 		return HAS_PROBLEM;
 	}
@@ -295,13 +297,13 @@ static enum verdict advance(struct visit *v, struct image *image, struct problem
  * client's turn or another's. A thread with a connection of its own serves that alone. */
 static struct image *image_to_decode(struct visit *v, struct image *image)
 {
-	struct client_turns *turns = &app_images(v)->turns;
+	struct client_turns *turns = &app(v)->images->turns;
 	struct turn *turn, *resumed;
 
 	if (image->decoder)
 		return image;
 	if (image->reserved_bytes) {
-		images_resume(app_images(v), client_turns_memory_granted(turns, image->turn.slot));
+		images_resume(app(v)->images, client_turns_memory_granted(turns, image->turn.slot));
 		return image;
 	}
 	visit_park(v, &image->event);
@@ -310,15 +312,15 @@ static struct image *image_to_decode(struct visit *v, struct image *image)
 		image = CONTAINER_OF(turn, struct image, turn);
 		visit_unpark(v, &image->event);
 	}
-	images_resume(app_images(v), resumed);
+	images_resume(app(v)->images, resumed);
 	return turn ? image : NULL;
 }
 
-static void decode_image(struct visit *v, struct decode *d, struct image *image)
+static void decode_image(struct visit *v, struct metadata *m, struct image *image)
 {
 	struct picture *picture = NULL;
 	struct problem problem = { 0 };
-	enum verdict verdict = image->decoder ? GO_ON : begin(v, d, image, &problem);
+	enum verdict verdict = image->decoder ? GO_ON : begin(v, m, image, &problem);
 
 	if (!verdict)
 		verdict = advance(v, image, &problem);
@@ -354,7 +356,7 @@ const struct stage_class stage_jpeg_decode = {
 	.name = "jpeg_decode",
 	.kind = STAGE_SHARED,
 	.batch_max = 1,
-	.scratch_size = sizeof(struct decode),
+	.scratch_size = sizeof(struct metadata) /* of the current file, until its first row */,
 	.worker_fini = jpeg_decode_worker_fini,
 	.handle = jpeg_decode_handle,
 };

@@ -9,7 +9,6 @@
 #include <errno.h>
 
 #include "image/image.h"
-#include "image/wanted.h"
 #include "pixel/encoder.h"
 #include "pixel/picture.h"
 #include "pixel/placeholder.h"

@@ -35,7 +35,7 @@ static void stats_handle(struct visit *v, struct event *const *batch, unsigned n
 	for (unsigned i = 0; i < n; i++) {
 		struct image *image = image_of(batch[i]);
 
-		count(app_counters(v), image);
+		count(app(v)->counters, image);
 		image_end(v, image);
 	}
 }

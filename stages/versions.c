@@ -7,7 +7,6 @@
 #include <hwloc.h>
 #include <jpeglib.h>
 #include <llhttp.h>
-#include <metis.h>
 #include <nettle/version.h>
 #include <seccomp.h>
 #include <sys/utsname.h>
@@ -56,8 +55,6 @@ void versions_print(FILE *to)
 
 	fprintf(to, "libseccomp     %d.%d.%d, running %u.%u.%u\n", SCMP_VER_MAJOR, SCMP_VER_MINOR,
 	        SCMP_VER_MICRO, seccomp->major, seccomp->minor, seccomp->micro);
-	fprintf(to, "metis          %d.%d.%d\n", METIS_VER_MAJOR, METIS_VER_MINOR,
-	        METIS_VER_SUBMINOR);
 	fprintf(to, "nettle         %d.%d, running %d.%d\n", NETTLE_VERSION_MAJOR,
 	        NETTLE_VERSION_MINOR, nettle_version_major(), nettle_version_minor());
 	fprintf(to, "libcurl        " LIBCURL_VERSION ", loaded with store.kind = s3\n");

@@ -8,6 +8,7 @@
 #include "client_thread.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -153,16 +154,19 @@ static void add_record(struct client_thread *t, const struct client *c, enum exc
 {
 	const struct connection *connection = &c->connection;
 	int status = result == EXCHANGE_OK ? connection->response.status : 0;
+	struct request_record record = { .intended_ns = c->ticket.intended_ns,
+		                         .start_ns = connection->start_ns,
+		                         .sent_ns = connection->sent_ns,
+		                         .done_ns = connection->done_ns,
+		                         .file = c->file,
+		                         .connection = c->index,
+		                         .status = (uint16_t)status,
+		                         .result = (uint16_t)result };
+	const char *slash = strrchr(connection->response.location, '/');
 
-	request_records_add(&t->records,
-	                    &(struct request_record){ .intended_ns = c->ticket.intended_ns,
-	                                              .start_ns = connection->start_ns,
-	                                              .sent_ns = connection->sent_ns,
-	                                              .done_ns = connection->done_ns,
-	                                              .file = c->file,
-	                                              .connection = c->index,
-	                                              .status = (uint16_t)status,
-	                                              .result = (uint16_t)result });
+	if (status / 100 == 2 && slash && strlen(slash + 1) < sizeof record.id)
+		snprintf(record.id, sizeof record.id, "%s", slash + 1);
+	request_records_add(&t->records, &record);
 }
 
 static void count_upload(struct client_thread *t, struct client *c, enum exchange_result result)

@@ -58,18 +58,18 @@ static const struct request_record *current(struct cursor *c)
 	return c->chunk ? &c->chunk->records[c->at] : NULL;
 }
 
-/* Quotes the name as RFC 4180 requires. */
-static void write_name(FILE *out, const char *name)
+/* Quotes the text as RFC 4180 requires. */
+static void write_text(FILE *out, const char *text)
 {
-	if (!strpbrk(name, ",\"\r\n")) {
-		fputs(name, out);
+	if (!strpbrk(text, ",\"\r\n")) {
+		fputs(text, out);
 		return;
 	}
 	putc('"', out);
-	for (; *name; name++) {
-		if (*name == '"')
+	for (; *text; text++) {
+		if (*text == '"')
 			putc('"', out);
-		putc(*name, out);
+		putc(*text, out);
 	}
 	putc('"', out);
 }
@@ -90,7 +90,7 @@ static void write_record(FILE *out, const struct request_record *r, uint64_t zer
 	write_time(out, r->sent_ns, zero_ns);
 	write_time(out, r->done_ns, zero_ns);
 	if (r->file == RECORD_UNSENT) {
-		fputs(",,unsent,,\n", out);
+		fputs(",,unsent,,,\n", out);
 		return;
 	}
 	fprintf(out, "%" PRIu64 ",", files->list[r->file].size);
@@ -98,7 +98,9 @@ static void write_record(FILE *out, const struct request_record *r, uint64_t zer
 		fprintf(out, "%u", (unsigned)r->status);
 	fprintf(out, ",%s,%" PRIu32 ",", exchange_result_name((enum exchange_result)r->result),
 	        r->connection);
-	write_name(out, files->list[r->file].name);
+	write_text(out, files->list[r->file].name);
+	putc(',', out);
+	write_text(out, r->id);
 	putc('\n', out);
 }
 
@@ -110,7 +112,7 @@ int request_records_write(FILE *out, const struct request_records *const *record
 	assert(count <= RECORD_LISTS_MAX);
 	for (unsigned i = 0; i < count; i++)
 		cursors[i].chunk = records[i]->first;
-	fputs("intended,start,sent,done,bytes,status,error,connection,file\n", out);
+	fputs("intended,start,sent,done,bytes,status,error,connection,file,id\n", out);
 	for (;;) {
 		const struct request_record *next = NULL;
 		unsigned from = 0;

@@ -10,14 +10,16 @@
 #include "corpus.h"
 
 #define RECORD_UNSENT UINT32_MAX
+#define RECORD_ID_MAX 32
 #define RECORD_LISTS_MAX (THREADS_MAX + 1) /* the threads', and that of requests never sent */
 
 struct request_record {
 	uint64_t intended_ns, start_ns, sent_ns, done_ns; /* 0: never */
 	uint32_t file;                                    /* RECORD_UNSENT: due but never sent */
 	uint32_t connection;
-	uint16_t status; /* 0: none */
-	uint16_t result; /* enum exchange_result */
+	uint16_t status;        /* 0: none */
+	uint16_t result;        /* enum exchange_result */
+	char id[RECORD_ID_MAX]; /* of what the server has made; "": not known, or too long */
 };
 
 struct request_record_chunk;

@@ -30,7 +30,7 @@ BATCHES, SINGLE = "cohort", "cohort, single events"
 # thread-per-connection serves one connection at a time.
 CASES = {
     BATCHES: ("cohort", ()),
-    SINGLE: ("cohort", ("scheduler.service=n-gated", "scheduler.service_events=1")),
+    SINGLE: ("cohort", ("scheduler.service=n-gated", "experiment.service_events=1")),
     "drain": ("drain", ()),
     "cohort-stacks": ("cohort-stacks", ()),
     "mg1": ("mg1", ()),
@@ -41,9 +41,9 @@ CASES = {
     "thread-per-connection": ("thread-per-connection", ()),
 }
 # The daemon's own graph: forms are decoded by a call, and scaling has a queue.
-GRAPH = ("stage.form_decode.pass_through=yes", "stage.scale.pass_through=no",
+GRAPH = ("experiment.form_decode.pass_through=yes", "experiment.scale.pass_through=no",
          "server.respond_after=store")
-VALGRIND = ("scheduler.threads=1", "server.sandbox=off", "server.core_dumps=yes",
+VALGRIND = ("scheduler.threads=1", "server.sandbox=off", "experiment.core_dumps=yes",
             "server.control=", "limits.body_timeout=10m", "limits.header_timeout=10m")
 
 

@@ -48,6 +48,6 @@ def cohorts(options, bench, number):
                 lambda events=events: closed(
                     bench, "cohort", ROOT / "conf" / "cohort.ini", workload, number,
                     () if events is None else ("scheduler.service=n-gated",
-                                               f"scheduler.service_events={events}")),
+                                               f"experiment.service_events={events}")),
                 bench.guess_s)
             for size, events in COHORTS.items()]

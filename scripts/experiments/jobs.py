@@ -16,7 +16,7 @@ from plan import PRELOADS, configurations, rotated
 
 # Claim 6 compares cohort scheduling with full batches and with batches of one event.
 BATCHING = {"batches": (),
-            "single events": ("scheduler.service=n-gated", "scheduler.service_events=1")}
+            "single events": ("scheduler.service=n-gated", "experiment.service_events=1")}
 
 # Claim 5 compares these layouts under cohort scheduling. Replicas get requests in turns, as in the
 # paper, and by load. Parts are computed from a profile of the same pictures.

@@ -96,9 +96,7 @@ class Daemon:
             if time.monotonic() > deadline:
                 raise self._failed("has images in flight after the load has ended")
             time.sleep(0.02)
-        last = max((entry.stat().st_mtime for part in (self.directory / "store").iterdir()
-                    if len(part.name) == 2 for entry in os.scandir(part)), default=0)
-        return last - time.time() + time.monotonic()
+        return last_stored(self.directory / "store") - time.time() + time.monotonic()
 
     def _end(self, number):
         if self.process.poll() is None:
@@ -109,6 +107,12 @@ class Daemon:
         status = self._end(signal.SIGTERM if kind is None else signal.SIGKILL)
         if kind is None and status != 0:
             raise self._failed(f"ended with status {status}")
+
+
+def last_stored(store):
+    """Returns the time of time.time() at which the last image became visible in the store: the rename
+    of its directory into ROOT/SPAN/XX changed that one."""
+    return max(part.stat().st_mtime for part in store.glob("????/??"))
 
 
 class Bench:

@@ -38,7 +38,7 @@ http {{
   }}
 }}
 """
-PARALLEL = 32  # store.s3_connections, and requests of the reference
+PARALLEL = 32  # experiment.s3_connections, and requests of the reference
 
 
 def free_port():
@@ -72,7 +72,7 @@ def s3_settings(work, url):
     keys.write_text("aws_access_key_id = a\naws_secret_access_key = b\n")
     return ["store.kind=s3", f"store.s3_endpoint={url}", "store.s3_bucket=photos",
             "store.s3_region=x", f"store.s3_credentials={keys}",
-            f"store.s3_connections={PARALLEL}"]
+            f"experiment.s3_connections={PARALLEL}"]
 
 
 def sizes_of(daemon, photo):

@@ -1,4 +1,4 @@
-"""A memory budget for a few images at a time, with and without scheduler.resource_aware: goodput,
+"""A memory budget for a few images at a time, with and without experiment.resource_aware: goodput,
 response times and memory of a closed loop. Each round measures both, on fresh daemons. Prints a
 table, and writes one JSON line per run. Runs by itself:
 
@@ -58,7 +58,7 @@ class Peak:
 
 
 def measure(bench, config, policy, is_aware, options):
-    settings = [f"scheduler.policy={policy}", f"scheduler.resource_aware={is_aware}",
+    settings = [f"scheduler.policy={policy}", f"experiment.resource_aware={is_aware}",
                 f"limits.memory_budget={options.budget}", "limits.body_bytes=8M"]
     with bench.daemon(config, settings) as daemon, Peak(daemon) as peak, \
             shedding.ResidentMemory(daemon.process.pid) as memory:

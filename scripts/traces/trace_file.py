@@ -1,4 +1,4 @@
-"""Reads a trace of visits: the format of src/sched/trace_format.h."""
+"""Reads a trace of visits: the format of src/telemetry/trace_format.h."""
 
 import json
 import struct

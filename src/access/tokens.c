@@ -1,32 +1,197 @@
 /*
- * tokens.c - reads and watches the file of tokens, and looks tokens up.
+ * tokens.c - reads and watches the file of tokens, looks tokens up, and signs permissions.
  *
- * Main thread, except the lookup.
+ * Main thread, except the lookup and what concerns one token.
  */
 #include "tokens.h"
 
 #include <errno.h>
-#include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
 #include <unistd.h>
 
+#include <nettle/base16.h>
+#include <nettle/hmac.h>
 #include <nettle/memops.h>
+#include <nettle/sha2.h>
 
 #include "base/check.h"
 #include "base/opener.h"
 #include "base/text.h"
-#include "conf/conf_places.h"
+#include "conf/conf_source.h"
 #include "log/log.h"
-#include "token_line.h"
 
+#define SPACE " \t\r"
+#define DIGITS_MAX 18
+#define NUMBER_MAX \
+	UINT64_C(999999999999999999) /* has as many digits, so that it can be read again */
 #define FILE_MAX (TOKENS_MAX * 240)
 #define ERRORS_MAX ((size_t)16 << 10)
 #define WATCHED (IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_CREATE | IN_ATTRIB)
 
+/* ---- words of a line: name, hash, scopes and quotas ---- */
+
+static_assert(TOKEN_HASH_SIZE == SHA256_DIGEST_SIZE, "the hash is SHA-256");
+static_assert(TOKEN_NAME_MAX == 64, "a message names it");
+
+static const struct {
+	const char *name;
+	enum token_scope scope;
+} scopes[] = { { "upload", TOKEN_UPLOAD },
+	       { "delete", TOKEN_DELETE },
+	       { "list", TOKEN_LIST },
+	       { "original", TOKEN_ORIGINAL },
+	       { "sign", TOKEN_SIGN } };
+
+static const struct {
+	const char *name;
+	size_t offset;
+} quotas[] = { { "images=", offsetof(struct token_quota, images) },
+	       { "bytes=", offsetof(struct token_quota, bytes) },
+	       { "uploads=", offsetof(struct token_quota, uploads) } };
+
+static uint64_t *member(const struct token_quota *quota, size_t offset)
+{
+	return (uint64_t *)(void *)((char *)(uintptr_t)quota + offset);
+}
+
+bool token_name_is_valid(const char *name, size_t length)
+{
+	static const char allowed[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._@-";
+
+	for (size_t i = 0; i < length; i++)
+		if (!name[i] || !strchr(allowed, name[i]))
+			return false;
+	return length > 0 && length < TOKEN_NAME_MAX;
+}
+
+void token_hash(const char *token, size_t length, uint8_t hash[TOKEN_HASH_SIZE])
+{
+	struct sha256_ctx context;
+
+	sha256_init(&context);
+	sha256_update(&context, length, (const uint8_t *)token);
+	sha256_digest(&context, TOKEN_HASH_SIZE, hash);
+}
+
+uint64_t token_number(const char *word, size_t length)
+{
+	static const char units[] = "KMGT";
+	const char *unit = length && word[length - 1] ? strchr(units, word[length - 1]) : NULL;
+	uint64_t n = 0;
+
+	length -= unit != NULL;
+	if (length == 0 || length > DIGITS_MAX)
+		return 0;
+	for (size_t i = 0; i < length; i++) {
+		if (word[i] < '0' || word[i] > '9')
+			return 0;
+		n = n * 10 + (uint64_t)(word[i] - '0');
+	}
+	unsigned shift = unit ? 10 * (unsigned)(unit - units + 1) : 0;
+
+	return n <= NUMBER_MAX >> shift ? n << shift : 0;
+}
+
+bool token_add_right(const char *word, size_t length, unsigned *set, struct token_quota *quota)
+{
+	for (size_t i = 0; i < COUNT_OF(scopes); i++)
+		if (strlen(scopes[i].name) == length && memcmp(scopes[i].name, word, length) == 0) {
+			*set |= scopes[i].scope;
+			return true;
+		}
+	for (size_t i = 0; i < COUNT_OF(quotas); i++) {
+		size_t name = strlen(quotas[i].name);
+
+		if (length > name && memcmp(word, quotas[i].name, name) == 0) {
+			*member(quota, quotas[i].offset) = token_number(word + name, length - name);
+			return *member(quota, quotas[i].offset) > 0;
+		}
+	}
+	return false;
+}
+
+void token_print_rights(unsigned set, const struct token_quota *quota, struct text *to)
+{
+	for (size_t i = 0; i < COUNT_OF(scopes); i++)
+		if (set & scopes[i].scope)
+			text_printf(to, " %s", scopes[i].name);
+	for (size_t i = 0; i < COUNT_OF(quotas); i++)
+		if (*member(quota, quotas[i].offset))
+			text_printf(to, " %s%" PRIu64, quotas[i].name,
+			            *member(quota, quotas[i].offset));
+}
+
+void permission_sign(const struct permission *p, const uint8_t hash[TOKEN_HASH_SIZE],
+                     uint8_t signature[PERMISSION_SIGNATURE_SIZE])
+{
+	char data[TOKEN_NAME_MAX + 128];
+	struct hmac_sha256_ctx context;
+	struct text t;
+
+	text_init(&t, data, sizeof data);
+	text_printf(&t, "POST\n/images\n%s\n%" PRIu64 "\n%" PRIu64 "\n%" PRIu64 "\n", p->name,
+	            p->expires, p->images, p->bytes);
+	hmac_sha256_set_key(&context, TOKEN_HASH_SIZE, hash);
+	hmac_sha256_update(&context, t.length, (const uint8_t *)t.data);
+	hmac_sha256_digest(&context, PERMISSION_SIGNATURE_SIZE, signature);
+}
+
 /* ---- lines ---- */
+
+/* The next word of the line; length 0 after the last. */
+static const char *next_word(const char **at, const char *end, size_t *length)
+{
+	while (*at < end && **at && strchr(SPACE, **at))
+		++*at;
+	const char *word = *at;
+
+	while (*at < end && (!**at || !strchr(SPACE, **at)))
+		++*at;
+	*length = (size_t)(*at - word);
+	return word;
+}
+
+static bool parse_hash(const char *word, size_t length, uint8_t hash[TOKEN_HASH_SIZE])
+{
+	struct base16_decode_ctx context;
+	size_t size = TOKEN_HASH_SIZE;
+
+	base16_decode_init(&context);
+	return length == BASE16_ENCODE_LENGTH(TOKEN_HASH_SIZE) &&
+	       base16_decode_update(&context, &size, hash, length, word) &&
+	       base16_decode_final(&context) && size == TOKEN_HASH_SIZE;
+}
+
+/* Reads a line that ends before `end`. Returns NULL, or the fault. The name is empty if the line
+ * has no token. */
+static const char *read_line(const char *at, const char *end, struct token *token)
+{
+	size_t length;
+	const char *word = next_word(&at, end, &length);
+
+	memset(token, 0, sizeof *token); /* also what lies between its members */
+	if (length == 0 || *word == '#')
+		return NULL;
+	if (!token_name_is_valid(word, length))
+		return "expected NAME HASH [upload] [delete] [list] [original] [sign] [QUOTA=N], NAME of at most "
+		       "63 of a-z, A-Z, 0-9, '.', '_', '@' and '-'";
+	memcpy(token->name, word, length);
+	word = next_word(&at, end, &length);
+	if (!parse_hash(word, length, token->hash))
+		return "expected a SHA-256 hash, 64 hexadecimal digits, after the name";
+	for (word = next_word(&at, end, &length); length; word = next_word(&at, end, &length)) {
+		if (!token_add_right(word, length, &token->scopes, &token->quota))
+			return "expected " TOKEN_RIGHTS_FORM ", or nothing, after the hash";
+	}
+	if (!token->scopes)
+		token->scopes = TOKEN_SCOPES_UNSAID;
+	return NULL;
+}
 
 /* The state of reading a file. */
 struct reading {
@@ -58,7 +223,7 @@ static bool is_duplicate(const struct reading *r, const struct token *token)
 static const char *parse_line(struct reading *r, const char *at, const char *end)
 {
 	struct token token;
-	const char *fault = token_line_parse(at, end, &token);
+	const char *fault = read_line(at, end, &token);
 
 	if (fault || !token.name[0])
 		return fault;
@@ -127,50 +292,24 @@ static const char *fault_of(const char *path, const struct stat *st)
 	return st->st_size > FILE_MAX ? "the file is too long" : NULL;
 }
 
-/* Bytes read; -errno, reported. */
-static ssize_t read_file(struct reading *r, char *data, size_t room, struct stat *st)
-{
-	int fd = opener_open(r->path, OPENER_READ_FILE), err = fd < 0 ? fd : 0;
-	const char *fault = NULL;
-	size_t size = 0;
-	ssize_t n = 1;
-
-	*st = (struct stat){ 0 };
-	if (!err && fstat(fd, st))
-		err = -errno;
-	if (!err && (fault = fault_of(r->path, st)))
-		err = -EINVAL;
-	while (!err && n > 0 && size < room) {
-		n = read(fd, data + size, room - size);
-		if (n < 0 && errno != EINTR)
-			err = -errno;
-		size += n > 0 ? (size_t)n : 0;
-		n = n < 0 ? 1 : n;
-	}
-	if (fd >= 0)
-		close(fd);
-	if (err)
-		text_printf(r->errors, "%saccess.tokens_file = %s: %s\n",
-		            conf_place("access.tokens_file"), r->path,
-		            fault ? fault : strerror(-err));
-	return err ? err : (ssize_t)size;
-}
-
 /* Fills r->token, which the caller frees in any case. 0 or -errno, reported. */
 static int read_tokens(struct reading *r, struct stat *st)
 {
 	char *data = malloc(FILE_MAX);
+	const char *fault = NULL;
+	ssize_t size = -ENOMEM;
 
+	*st = (struct stat){ 0 };
 	r->token = malloc(TOKENS_MAX * sizeof *r->token);
-	if (!data || !r->token) {
-		free(data);
+	if (data && r->token)
+		size = opener_read(r->path, OPENER_READ_FILE, data, FILE_MAX, st);
+	if (st->st_mode && (fault = fault_of(r->path, st)))
+		size = -EINVAL;
+	if (size < 0)
 		text_printf(r->errors, "%saccess.tokens_file = %s: %s\n",
-		            conf_place("access.tokens_file"), r->path, strerror(ENOMEM));
-		return -ENOMEM;
-	}
-	ssize_t size = read_file(r, data, FILE_MAX, st);
-
-	if (size > 0)
+		            conf_place("access.tokens_file"), r->path,
+		            fault ? fault : strerror((int)-size));
+	else
 		parse(r, data, (size_t)size);
 	free(data);
 	return size < 0 ? (int)size : r->has_failed ? -EINVAL : 0;

@@ -2,14 +2,13 @@
  * tokens.h - bearer tokens for uploads, DELETE, lists and originals, known by their SHA-256 hashes,
  * from a file that may change at any time.
  *
- * A line of the file is NAME HASH [SCOPE...] [QUOTA...], with HASH in hexadecimal; token_line.h
- * has its words. A token is 32 random bytes, so one plain hash protects it as well
- * as possible: slow and salted hashes are for secrets that can be guessed. SHA-256 is that of
- * nettle. It is the smallest library of Debian that has it, needs no initialisation, and is
- * installed on every Debian because apt needs it.
+ * A line of the file is NAME HASH [SCOPE...] [QUOTA...], with HASH in hexadecimal. A token is 32
+ * random bytes, so one plain hash protects it as well as possible: slow and salted hashes are for
+ * secrets that can be guessed. SHA-256 is that of nettle. It is the smallest library of Debian that
+ * has it, needs no initialisation, and is installed on every Debian because apt needs it.
  */
-#ifndef DARKROOM_DAEMON_TOKENS_H
-#define DARKROOM_DAEMON_TOKENS_H
+#ifndef DARKROOM_ACCESS_TOKENS_H
+#define DARKROOM_ACCESS_TOKENS_H
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -32,7 +31,10 @@ enum token_scope {
 	TOKEN_DELETE = 2,
 	TOKEN_LIST = 4,
 	TOKEN_ORIGINAL = 8,
-	TOKEN_SIGN = 16
+	TOKEN_SIGN = 16,
+	/* Those of a line without one. Originals have the place where a picture was taken, and a
+	 * token that may sign makes its hash a secret, so these scopes must be named. */
+	TOKEN_SCOPES_UNSAID = TOKEN_UPLOAD | TOKEN_DELETE | TOKEN_LIST
 };
 
 enum token_verdict {
@@ -102,18 +104,22 @@ void tokens_each(struct tokens *t,
                  void (*each)(const char *name, const struct token_quota *quota, void *arg),
                  void *arg);
 
-/* Finds the token with that name if it may sign permissions (permission.h). Returns false, with a
+/* Finds the token with that name if it may sign permissions. Returns false, with a
  * hash of zeros, if there is none. Any thread. */
 bool tokens_signer(struct tokens *t, const char *name, uint8_t hash[TOKEN_HASH_SIZE],
                    struct token_quota *quota);
 
 /* ---- single tokens, any thread ---- */
 
-/* Appends the scopes in the file's notation, each after a space. */
-void token_print_scopes(unsigned scopes, struct text *to);
+/* Reads a scope or a quota, such as "upload", "images=1000", "bytes=20G" and "uploads=500", and
+ * adds it to the rights. Returns false if it is neither. */
+bool token_add_right(const char *word, size_t length, unsigned *scopes, struct token_quota *quota);
+#define TOKEN_RIGHTS_FORM                                                                       \
+	"upload, delete, list, original or sign, or images=, bytes= or uploads= with a number " \
+	"above 0"
 
-/* The scope with that name, or 0. */
-unsigned token_scope_of(const char *word, size_t length);
+/* Appends the scopes and the quotas in the file's notation, each after a space. */
+void token_print_rights(unsigned scopes, const struct token_quota *quota, struct text *to);
 
 bool token_name_is_valid(const char *name, size_t length);
 
@@ -121,5 +127,24 @@ bool token_name_is_valid(const char *name, size_t length);
 uint64_t token_number(const char *word, size_t length);
 
 void token_hash(const char *token, size_t length, uint8_t hash[TOKEN_HASH_SIZE]);
+
+/* ---- permissions, any thread ---- */
+
+#define PERMISSION_SIGNATURE_SIZE 32
+#define PERMISSION_SECONDS_MAX 86400 /* that it may be valid for */
+
+/* A signed permission to upload: an application that has a token gives it to a page, so that the
+ * page needs no token. */
+struct permission {
+	char name[TOKEN_NAME_MAX];
+	uint64_t expires;       /* seconds since 1970 */
+	uint64_t images, bytes; /* of all requests together; bytes of the files */
+};
+
+/* Writes HMAC-SHA-256 (RFC 2104) of the lines "POST", "/images", the token's name, expires, images
+ * and bytes, each with a line feed. Its key is the token's hash, which the daemon knows. So the
+ * file of tokens is a secret if a token may sign. */
+void permission_sign(const struct permission *p, const uint8_t hash[TOKEN_HASH_SIZE],
+                     uint8_t signature[PERMISSION_SIGNATURE_SIZE]);
 
 #endif

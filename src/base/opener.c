@@ -7,7 +7,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -147,4 +146,28 @@ int opener_open(const char *path, enum opener_use use)
 		if (opener.file[i].use == use && strcmp(opener.file[i].path, path) == 0)
 			return send(opener.fd, &i, 1, MSG_NOSIGNAL) == 1 ? receive() : -ECHILD;
 	return open_here(path, use);
+}
+
+ssize_t opener_read(const char *path, enum opener_use use, void *data, size_t size, struct stat *st)
+{
+	int fd = opener_open(path, use);
+	size_t length = 0;
+	ssize_t n = 1;
+
+	if (st)
+		*st = (struct stat){ 0 };
+	if (fd < 0)
+		return fd;
+	if (st && fstat(fd, st))
+		n = -1;
+	while (n > 0 && length < size) {
+		do
+			n = read(fd, (char *)data + length, size - length);
+		while (n < 0 && errno == EINTR);
+		length += n > 0 ? (size_t)n : 0;
+	}
+	int err = n < 0 ? -errno : 0;
+
+	close(fd);
+	return err ? err : (ssize_t)length;
 }

@@ -10,6 +10,10 @@
 #ifndef DARKROOM_BASE_OPENER_H
 #define DARKROOM_BASE_OPENER_H
 
+#include <stddef.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+
 #define OPENER_FILES_MAX 4
 
 enum opener_use {
@@ -34,5 +38,10 @@ void opener_stop(void);
 /* Opens the file: by the process if it has this path and use, otherwise here. The descriptor is
  * closed by execve(2). Returns it or -errno; -ECHILD: the process has ended. */
 int opener_open(const char *path, enum opener_use use);
+
+/* Opens the file and reads it, at most size bytes. *st is filled in, or zero if the file could not
+ * be opened; NULL: not wanted. Returns the number of bytes or -errno. */
+ssize_t opener_read(const char *path, enum opener_use use, void *data, size_t size,
+                    struct stat *st);
 
 #endif

@@ -49,8 +49,8 @@ void queue_push(struct queue *q, void *item, uint64_t stamp);
 void *queue_try_pop(struct queue *q);
 
 /* Returns false if the oldest item is ready to be popped (acquire). A push that has claimed its
- * cell but not yet filled it does not count: its producer's fence comes later (sched/idle.h). Any
- * thread. */
+ * cell but not yet filled it does not count: its producer's fence comes later (sched/core/idle.h).
+ * Any thread. */
 bool queue_is_empty(const struct queue *q);
 
 /* Returns a snapshot of the oldest item's stamp; UINT64_MAX if the queue is empty. Any thread. */

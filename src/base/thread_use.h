@@ -2,7 +2,7 @@
  * thread_use.h - what a thread has taken and released of the process's resources.
  *
  * The places that take and release count it here. The scheduler reads the counts before and after
- * a piece of work (sched/resources.h). Each thread has counts of its own.
+ * a piece of work (sched/core/resources.h). Each thread has counts of its own.
  */
 #ifndef DARKROOM_BASE_THREAD_USE_H
 #define DARKROOM_BASE_THREAD_USE_H

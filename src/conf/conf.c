@@ -7,7 +7,10 @@
 #include "conf.h"
 
 #include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/check.h"
 #include "base/suggest.h"
@@ -23,107 +26,109 @@ struct load {
 	bool has_failed;
 };
 
-/* ---- names ---- */
-
-static const char stage_prefix[] = "stage.", variant_prefix[] = "variant.",
-		  group_prefix[] = "group.";
-
-static bool has_prefix(const char *s, const char *prefix)
-{
-	return strncmp(s, prefix, strlen(prefix)) == 0;
-}
-
-/* The section's name in the table of keys: "stage" for "stage.blur". */
-static const char *class_of(const char *section)
-{
-	return has_prefix(section, stage_prefix)     ? "stage"
-	       : has_prefix(section, variant_prefix) ? "variant"
-	       : has_prefix(section, group_prefix)   ? "group"
-	                                             : section;
-}
-
-static bool has_instances(const char *class)
-{
-	return strcmp(class, "stage") == 0 || strcmp(class, "variant") == 0 ||
-	       strcmp(class, "group") == 0;
-}
-
-static int stage_index(const char *name)
-{
-	for (unsigned i = 0; i < stage_table_count; i++)
-		if (strcmp(stage_table[i].name, name) == 0)
-			return (int)i;
-	return -1;
-}
-
 /* ---- messages ---- */
 
-static void report(struct load *l, const struct conf_setting *at, const char *message)
+static void report(struct load *l, const struct conf_setting *at, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static void report(struct load *l, const struct conf_setting *at, const char *format, ...)
 {
+	char message[512];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(message, sizeof message, format, args);
+	va_end(args);
 	l->has_failed = true;
 	conf_source_report(l->source, at, message, l->errors);
 }
 
-static void report_unknown_key(struct load *l, const struct conf_setting *at)
+/* Returns what follows the lead of the key of a controller, which had no lead in [overload]; NULL:
+ * the key has none. */
+static const char *without_lead(const char *name)
 {
-	const char *class = class_of(at->section), *elsewhere = NULL;
-	struct suggest suggest = { .wanted = at->key };
+	static const char *const leads[] = { "overload_", "welsh_" };
+
+	for (size_t i = 0; i < COUNT_OF(leads); i++)
+		if (strncmp(name, leads[i], strlen(leads[i])) == 0)
+			return name + strlen(leads[i]);
+	return NULL;
+}
+
+/* Returns the key of experiments that had this name in earlier versions, or NULL. */
+static const struct conf_key *find_former(const struct conf_section *section, const char *name)
+{
+	bool is_overload = strcmp(section->name, "overload") == 0;
+	const char *now = section->is_of_stage ? "experiment_stage" : "experiment";
 	const struct conf_key *key;
-	struct text message;
-	char data[256];
+
+	for (size_t i = 0; !section->is_for_experiments && !section->max && (key = conf_key_at(i));
+	     i++) {
+		const char *former = is_overload ? without_lead(key->name) : key->name;
+
+		if (strcmp(key->section, now) == 0 && former && strcmp(former, name) == 0)
+			return key;
+	}
+	return NULL;
+}
+
+static const char *title_of(const char *section)
+{
+	size_t i = 0;
+
+	while (strcmp(conf_section_at(i)->name, section) != 0)
+		i++;
+	return conf_section_at(i)->title;
+}
+
+static void report_unknown_key(struct load *l, const struct conf_setting *at, const char *section)
+{
+	struct suggest suggest = { .wanted = at->key };
+	const char *elsewhere = NULL;
+	const struct conf_key *key;
 
 	for (size_t i = 0; (key = conf_key_at(i)); i++) {
-		if (strcmp(key->section, class) == 0)
+		if (strcmp(key->section, section) == 0)
 			suggest_offer(&suggest, key->name);
 		else if (!elsewhere && strcmp(key->name, at->key) == 0)
 			elsewhere = key->section;
 	}
-	text_init(&message, data, sizeof data);
-	text_puts(&message, "unknown key");
 	if (elsewhere)
-		text_printf(&message, "; it belongs to [%s%s]", elsewhere,
-		            has_instances(elsewhere) ? ".NAME" : "");
+		report(l, at, "unknown key; it belongs to [%s]", title_of(elsewhere));
 	else if (suggest.best)
-		text_printf(&message, "; did you mean %s?", suggest.best);
-	report(l, at, data);
+		report(l, at, "unknown key; did you mean %s? CHANGES.md names former keys",
+		       suggest.best);
+	else
+		report(l, at, "unknown key; CHANGES.md names former keys");
 }
 
-static void report_unknown_stage(struct load *l, const struct conf_setting *at)
+static void report_unknown_stage(struct load *l, const struct conf_setting *at, const char *name)
 {
-	struct suggest suggest = { .wanted = at->section + strlen(stage_prefix) };
-	struct text message;
-	char data[256];
+	struct suggest suggest = { .wanted = name };
 
-	for (unsigned i = 0; i < stage_table_count; i++)
-		suggest_offer(&suggest, stage_table[i].name);
-	text_init(&message, data, sizeof data);
-	text_puts(&message, "unknown stage");
-	if (suggest.best)
-		text_printf(&message, "; did you mean %s?", suggest.best);
-	report(l, at, data);
+	for (unsigned i = 0; i < stage_table_count(); i++)
+		suggest_offer(&suggest, stage_table_name(i));
+	report(l, at, "unknown stage%s%s%s", suggest.best ? "; did you mean " : "",
+	       suggest.best ? suggest.best : "", suggest.best ? "?" : "");
 }
 
 static void report_unknown_section(struct load *l, const struct conf_setting *at)
 {
 	struct suggest suggest = { .wanted = at->section };
-	struct text message;
+	const struct conf_section *s;
+	struct text titles;
 	char data[256];
 
-	for (size_t i = 0; conf_key_at(i); i++)
-		suggest_offer(&suggest, conf_key_at(i)->section);
-	text_init(&message, data, sizeof data);
-	text_puts(&message, "unknown section; ");
-	if (suggest.best && has_instances(suggest.best)) {
-		text_printf(&message, "did you mean [%s.NAME]?", suggest.best);
-	} else if (suggest.best) {
-		text_printf(&message, "did you mean %s?", suggest.best);
-	} else {
-		text_puts(&message, "expected ");
-		for (size_t i = 0; conf_section_at(i); i++)
-			text_printf(&message, "%s, ", conf_section_at(i)->name);
-		text_puts(&message, "stage.NAME, group.NAME or variant.NAME");
+	text_init(&titles, data, sizeof data);
+	for (size_t i = 0; (s = conf_section_at(i)); i++) {
+		suggest_offer(&suggest, s->name);
+		if (!s->is_for_experiments)
+			text_printf(&titles, "%s%s", i ? ", " : "", s->title);
 	}
-	report(l, at, data);
+	if (suggest.best)
+		report(l, at, "unknown section; did you mean %s?", title_of(suggest.best));
+	else
+		report(l, at, "unknown section; expected one of %s", data);
 }
 
 /* ---- sections ---- */
@@ -136,14 +141,14 @@ bool conf_is_variant_name(const char *name)
 	       strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_-") == length;
 }
 
-static void set_defaults(const char *class, void *base)
+static void set_defaults(const struct conf_section *section, void *base)
 {
 	const struct conf_key *key;
 
 	for (size_t i = 0; (key = conf_key_at(i)); i++) {
 		char expected[256];
 
-		if (strcmp(key->section, class) != 0 || !key->default_value)
+		if (strcmp(key->section, section->name) != 0 || !key->default_value)
 			continue;
 		int err =
 			conf_value_parse(key, key->default_value, base, expected, sizeof expected);
@@ -159,110 +164,59 @@ const struct conf_variant *conf_variant_find(const struct conf *conf, const char
 	return NULL;
 }
 
-const struct conf_group *conf_group_find(const struct conf *conf, const char *name)
+/* Adds a group or a variant with its defaults. NULL: there is none to add, or no room, which is
+ * reported if may_report. */
+static void *add_section(struct load *l, const struct conf_setting *at, bool may_report)
 {
-	for (unsigned i = 0; i < conf->group_count; i++)
-		if (strcmp(conf->group[i].name, name) == 0)
-			return &conf->group[i];
-	return NULL;
-}
+	const char *name = NULL;
+	const struct conf_section *s = conf_section_find(at->section, &name);
+	unsigned *count = s ? (unsigned *)(void *)((char *)l->conf + s->count) : NULL;
 
-/* Returns whether a section of that name can be added, where `count` of at most `max` exist.
- * Otherwise it is reported if may_report. */
-static bool may_add(struct load *l, const struct conf_setting *at, const char *name, unsigned count,
-                    unsigned max, bool may_report)
-{
-	const char *class = class_of(at->section);
-	struct text message;
-	char data[128];
+	if (s && s->max && conf_is_variant_name(name) && *count < s->max) {
+		char *added = (char *)l->conf + s->offset + (*count)++ * s->size;
 
-	text_init(&message, data, sizeof data);
-	if (!conf_is_variant_name(name))
-		text_printf(&message, "expected %s.NAME with at most %d of a-z, 0-9, '_' and '-'",
-		            class, CONF_NAME_MAX - 1);
-	else if (count == max)
-		text_printf(&message, "too many %ss: expected at most %u", class, max);
-	if (message.length && may_report)
-		report(l, at, data);
-	return !message.length;
-}
-
-/* Finds or adds the section's variant. NULL: it cannot be added, which is reported if may_report.
- */
-static struct conf_variant *variant_of(struct load *l, const struct conf_setting *at,
-                                       bool may_report)
-{
-	const char *name = at->section + strlen(variant_prefix);
-	const struct conf_variant *found = conf_variant_find(l->conf, name);
-	struct conf_variant *v;
-
-	if (found)
-		return &l->conf->variant[found - l->conf->variant];
-	if (!may_add(l, at, name, l->conf->variant_count, CONF_VARIANT_MAX, may_report))
-		return NULL;
-	v = &l->conf->variant[l->conf->variant_count++];
-	memcpy(v->name, name, strlen(name) + 1);
-	set_defaults("variant", v);
-	return v;
-}
-
-/* Does the same for a group. */
-static struct conf_group *group_of(struct load *l, const struct conf_setting *at, bool may_report)
-{
-	const char *name = at->section + strlen(group_prefix);
-	const struct conf_group *found = conf_group_find(l->conf, name);
-	struct conf_group *g;
-
-	if (found)
-		return &l->conf->group[found - l->conf->group];
-	if (!may_add(l, at, name, l->conf->group_count, CONF_GROUP_MAX, may_report))
-		return NULL;
-	g = &l->conf->group[l->conf->group_count++];
-	memcpy(g->name, name, strlen(name) + 1);
-	set_defaults("group", g);
-	return g;
-}
-
-/* The struct with the section's fields; NULL if the section is wrong. That is reported once: at the
- * section's head, or at the override. */
-static void *section_base(struct load *l, const struct conf_setting *at)
-{
-	bool may_report = !at->key || at->override;
-
-	if (has_prefix(at->section, variant_prefix))
-		return variant_of(l, at, may_report);
-	if (has_prefix(at->section, group_prefix))
-		return group_of(l, at, may_report);
-	if (has_prefix(at->section, stage_prefix)) {
-		int index = stage_index(at->section + strlen(stage_prefix));
-
-		if (index >= 0)
-			return &l->conf->stage[index];
-		if (may_report)
-			report_unknown_stage(l, at);
-		return NULL;
+		memcpy(added, name, strlen(name) + 1); /* a struct with a name begins with it */
+		set_defaults(s, added);
+		return added;
 	}
-	for (size_t i = 0; conf_section_at(i); i++)
-		if (strcmp(conf_section_at(i)->name, at->section) == 0)
-			return l->conf;
-	if (may_report)
+	if (!may_report)
+		return NULL;
+	if (!s)
 		report_unknown_section(l, at);
+	else if (s->is_of_stage)
+		report_unknown_stage(l, at, name);
+	else if (!conf_is_variant_name(name))
+		report(l, at, "expected %s with at most %d of a-z, 0-9, '_' and '-'", s->title,
+		       CONF_NAME_MAX - 1);
+	else
+		report(l, at, "too many %ss: expected at most %u", s->name, s->max);
 	return NULL;
 }
 
 static void apply_setting(struct load *l, const struct conf_setting *at)
 {
-	const struct conf_key *key;
+	const char *ignored;
+	struct conf_part part;
 	char expected[512];
-	void *base = section_base(l, at);
+	/* A wrong section is reported once: at its head, or at the override. */
+	void *base = conf_part_find(l->conf, at->section, &part)
+	                     ? (char *)l->conf + part.offset
+	                     : add_section(l, at, !at->key || at->override);
 
 	if (!base || !at->key)
 		return;
-	key = conf_key_find(class_of(at->section), at->key);
-	if (!key)
-		report_unknown_key(l, at);
-	else if (conf_value_parse(key, at->value, base, expected, sizeof expected))
-		report(l, at, expected);
+	const struct conf_section *section = conf_section_find(at->section, &ignored);
+	const struct conf_key *key = conf_key_find(section->name, at->key),
+			      *moved = key ? NULL : find_former(section, at->key);
+
+	if (moved && (at->override || strcasecmp(at->value, moved->default_value) != 0))
+		report(l, at, "now experiment%s.%s", strchrnul(at->section, '.'), moved->name);
+	else if (!key && !moved)
+		report_unknown_key(l, at, section->name);
+	else if (key && conf_value_parse(key, at->value, base, expected, sizeof expected))
+		report(l, at, "%s", expected);
+	/* A moved key with its default, as in the shipped file of an earlier version, changes
+	 * nothing. */
 }
 
 /* Applies every setting. 0 or -EINVAL. */
@@ -290,13 +244,12 @@ int conf_load(struct conf *conf, struct conf_source *source, const char *path,
               const char *const *overrides, size_t override_count, struct text *errors)
 {
 	struct conf_source read;
+	struct conf_part part;
 
-	assert(stage_table_count <= STAGE_COUNT_MAX);
+	assert(stage_table_count() <= STAGE_COUNT_MAX);
 	*conf = (struct conf){ 0 };
-	for (size_t i = 0; conf_section_at(i); i++)
-		set_defaults(conf_section_at(i)->name, conf);
-	for (unsigned i = 0; i < stage_table_count; i++)
-		set_defaults("stage", &conf->stage[i]);
+	for (size_t i = 0; conf_part_at(conf, i, &part); i++)
+		set_defaults(part.section, (char *)conf + part.offset);
 	for (size_t i = 0; !path && conf_reference_variant_at(i); i++)
 		conf->variant[conf->variant_count++] = *conf_reference_variant_at(i);
 	int err = conf_source_read(&read, path, overrides, override_count, errors);

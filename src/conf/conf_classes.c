@@ -4,7 +4,7 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "conf_units.h"
+#include "conf_number.h"
 
 #define TARGET_MAX_MS 3600000
 

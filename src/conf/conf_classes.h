@@ -17,7 +17,7 @@
 
 #define CONF_CLASSES_FORM                                                     \
 	"at most 3 classes such as gold target:1s token:NAME net:10.0.0.0/8 " \
-	"header:X-Tier=gold, separated by commas, or nothing"
+	"header:X-Tier=gold, separated by commas"
 #define CONF_CLASSES_MAX 3      /* named ones */
 #define CONF_CLASS_TERMS_MAX 12 /* of all classes together */
 #define CONF_CLASS_NAME_MAX 16  /* bytes, with the zero */

@@ -66,22 +66,18 @@ static bool has_step(const struct conf_degrade *degrade, const char *text)
 /* Parses a step up to its comma or the end. */
 static bool parse_step(const char **text, struct conf_degrade *degrade)
 {
-	char word[WORDS_MAX][CONF_NAME_MAX] = { "", "" };
+	char piece[CONF_TEXT_MAX], word[WORDS_MAX][CONF_NAME_MAX] = { "", "" }, more;
+	size_t length = strcspn(*text, ",");
 	struct conf_degrade_step step = { 0 };
-	unsigned n = 0;
 
-	for (;; n++) {
-		*text += strspn(*text, " \t");
-		size_t length = strcspn(*text, " \t,");
+	if (length >= sizeof piece || degrade->count == CONF_DEGRADE_MAX)
+		return false;
+	memcpy(piece, *text, length);
+	piece[length] = '\0';
+	*text += length;
+	int n = sscanf(piece, "%31s %31s %c", word[0], word[1], &more); /* CONF_NAME_MAX - 1 */
 
-		if (length == 0)
-			break;
-		if (n == WORDS_MAX || length >= CONF_NAME_MAX)
-			return false;
-		memcpy(word[n], *text, length);
-		*text += length;
-	}
-	if (n == 0 || degrade->count == CONF_DEGRADE_MAX || !parse_words(word, &step))
+	if (n < 1 || n > WORDS_MAX || !parse_words(word, &step))
 		return false;
 	snprintf(step.text, sizeof step.text, "%s%s%s", word[0], n > 1 ? " " : "", word[1]);
 	if (has_step(degrade, step.text))

@@ -15,9 +15,9 @@
 
 #define CONF_DEGRADE_FORM                                                                          \
 	"at most 8 of quality NUMBER, no-optimize, no-progressive and skip VARIANT, separated by " \
-	"commas, or nothing"
+	"commas"
 #define CONF_DEGRADE_MAX 8
-#define CONF_DEGRADE_TEXT_MAX (CONF_NAME_MAX + 8)
+#define CONF_DEGRADE_TEXT_MAX (2 * CONF_NAME_MAX) /* two words */
 
 enum conf_degrade_kind {
 	CONF_DEGRADE_QUALITY = 1,    /* caps the quality of all variants */

@@ -19,10 +19,9 @@ static bool read_port(const char *text, struct conf_endpoint *e)
 	e->port = usual;
 	if (*text == ':') {
 		size_t digits = strspn(text + 1, DIGITS);
-		unsigned long port = strtoul(text + 1, NULL, 10);
+		unsigned long port = digits <= PORT_DIGITS_MAX ? strtoul(text + 1, NULL, 10) : 0;
 
-		if (digits == 0 || digits > PORT_DIGITS_MAX || text[1 + digits] || port == 0 ||
-		    port > PORT_MAX)
+		if (port == 0 || port > PORT_MAX)
 			return false;
 		e->port = (uint16_t)port;
 		text += 1 + digits;

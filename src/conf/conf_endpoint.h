@@ -8,9 +8,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "conf.h"
+#include "base/limits.h"
 
-#define CONF_ENDPOINT_FORM "http:// or https://, a host, and perhaps a port, or nothing"
+#define CONF_ENDPOINT_FORM "http:// or https://, a host, and perhaps a port"
 
 struct conf_endpoint {
 	bool is_tls;
@@ -27,9 +27,8 @@ bool conf_endpoint_is_valid(const char *text);
 
 /* Of store.s3_bucket and store.s3_prefix: names that mean the same to every store, in a URL and in
  * a signature. "" is valid. */
-#define CONF_BUCKET_FORM "3 to 63 of a-z, 0-9, '.' and '-', or nothing"
-#define CONF_PREFIX_FORM \
-	"letters, digits, '-', '_' and '.', in parts that '/' ends such as photos/, or nothing"
+#define CONF_BUCKET_FORM "3 to 63 of a-z, 0-9, '.' and '-'"
+#define CONF_PREFIX_FORM "letters, digits, '-', '_' and '.', in parts that '/' ends such as photos/"
 
 bool conf_bucket_is_valid(const char *text);
 bool conf_prefix_is_valid(const char *text);

@@ -11,7 +11,7 @@
 #define CONF_FIELDS_MAX 8
 #define CONF_FIELD_NAME_MAX 32 /* bytes */
 #define CONF_FIELDS_FORM \
-	"at most 8 names, each of at most 32 of a-z, A-Z, 0-9, '_' and '-' (not focus), or nothing"
+	"at most 8 names, each of at most 32 of a-z, A-Z, 0-9, '_' and '-' (not focus)"
 
 bool conf_fields_are_valid(const char *text);
 

@@ -1,8 +1,7 @@
 /*
- * conf_keys.h - the table of all keys.
+ * conf_keys.h - the table of all keys, and the sections of a configuration.
  *
- * To add a key, add a member in conf.h and a row in the conf_keys_SECTION.c of its section. Any
- * thread.
+ * To add a key, add a row in conf_rows.h. Any thread.
  */
 #ifndef DARKROOM_CONF_CONF_KEYS_H
 #define DARKROOM_CONF_CONF_KEYS_H
@@ -11,48 +10,49 @@
 
 #include "conf_value.h"
 
+struct conf;
 struct conf_variant;
 
-/* A section that exists once, unlike those of stages and variants. */
 struct conf_section {
-	const char *name;
-	const char *help; /* lines for the head of the section, or NULL */
+	const char *name;  /* that of its rows */
+	const char *title; /* as in a file; what follows a dot stands for a name */
+	const char *help;  /* lines for the head of the section, or NULL */
+	bool is_for_experiments;
+	bool is_of_stage; /* there is one for each stage */
+	size_t offset;    /* of its struct in struct conf, or of an array of them */
+	size_t size;      /* of its struct */
+	unsigned max; /* that a configuration may have, each with a name; 0: it has all of them */
+	size_t count; /* offset of their number in struct conf */
+};
+
+/* A section of a configuration, such as [stage.blur]. */
+struct conf_part {
+	const struct conf_section *section;
+	char name[64];  /* as in a file */
+	size_t offset;  /* of its struct in struct conf */
+	bool is_source; /* its stage is stage_table_is_source() */
 };
 
 /* The row at the index; NULL after the last. Rows of one section stand together. */
 const struct conf_key *conf_key_at(size_t index);
 
-/* The row of the key; section is "stage", "group" or "variant" for those that have a name. NULL:
- * unknown. */
+/* The row of the key; section is that of the row. NULL: unknown. */
 const struct conf_key *conf_key_find(const char *section, const char *name);
 
 /* The section at the index, in the order of the shipped file; NULL after the last. */
 const struct conf_section *conf_section_at(size_t index);
 
+/* The section that a file calls by the title, and the name behind the title's dot or "". NULL:
+ * unknown. */
+const struct conf_section *conf_section_find(const char *title, const char **name);
+
+/* Writes the configuration's section at the index. Returns false after the last. */
+bool conf_part_at(const struct conf *conf, size_t index, struct conf_part *part);
+
+/* Writes the configuration's section with the name. Returns whether there is one. */
+bool conf_part_find(const struct conf *conf, const char *name, struct conf_part *part);
+
 /* The variants that a configuration without a file has; NULL after the last. */
 const struct conf_variant *conf_reference_variant_at(size_t index);
-
-/* ---- for the files with the rows ---- */
-
-struct conf_key_list {
-	const struct conf_key *row;
-	size_t count;
-};
-
-extern const struct conf_key_list conf_keys_server, conf_keys_page, conf_keys_client, conf_keys_log,
-	conf_keys_access, conf_keys_overload, conf_keys_scheduler, conf_keys_store,
-	conf_keys_variant;
-
-extern const struct conf_choice conf_yes_no[], conf_yes_no_auto[];
-
-/* Section, name and place of a key: in struct conf, or in the struct of one stage or variant. */
-#define CONF_KEY(section_, name_, member_)                                                       \
-	.section = #section_, .name = #name_, .offset = offsetof(struct conf, section_.member_), \
-	.size = sizeof((struct conf *)NULL)->section_.member_
-#define CONF_KEY_OF(section_, name_, member_)                                                      \
-	.section = #section_, .name = #name_, .offset = offsetof(struct conf_##section_, member_), \
-	.size = sizeof((struct conf_##section_ *)NULL)->member_
-
-#define CONF_MS_PER_HOUR 3600000
 
 #endif

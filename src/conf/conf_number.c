@@ -1,9 +1,14 @@
-/* conf_units.c - the tables of units, and the parser of numbers with a unit. Any thread. */
-#include "conf_units.h"
+/* conf_number.c - the tables of units, and the parsers of numbers. Any thread. */
+#include "conf_number.h"
 
 #include <ctype.h>
+#include <inttypes.h>
+#include <math.h>
 #include <stddef.h>
+#include <string.h>
 #include <strings.h>
+
+#include "base/text.h"
 
 const struct conf_unit conf_units_bytes[] = {
 	{ "G", UINT64_C(1) << 30 }, { "M", 1 << 20 }, { "K", 1 << 10 }, { "", 1 }, { NULL, 0 }
@@ -51,4 +56,47 @@ bool conf_units_parse_duration(const char *value, uint64_t us, uint64_t *multipl
 		return false;
 	*multiple = all / us;
 	return true;
+}
+
+const char *decimal_read(const char *at, const char *end, double *value)
+{
+	double number = 0, unit = 0;
+	unsigned digits = 0;
+
+	for (; at < end && (*at == '.' ? unit <= 0 : *at >= '0' && *at <= '9'); at++) {
+		if (*at == '.') {
+			unit = 1;
+			continue;
+		}
+		number = number * 10 + (*at - '0');
+		unit *= 10;
+		digits++;
+	}
+	*value = unit > 0 ? number / unit : number;
+	return digits > 0 ? at : NULL;
+}
+
+bool conf_decimal_parse(const char *value, uint64_t *thousandths)
+{
+	const char *end = value + strlen(value), *point = strchr(value, '.');
+	double number;
+
+	/* So the number of thousandths is exact in a double. */
+	if (decimal_read(value, end, &number) != end || number >= 1e12 ||
+	    !isdigit((unsigned char)*value) || !isdigit((unsigned char)end[-1]) ||
+	    (point && end - point > 4))
+		return false;
+	*thousandths = (uint64_t)llround(number * 1000);
+	return true;
+}
+
+void conf_decimal_format(uint64_t thousandths, struct text *to)
+{
+	unsigned rest = (unsigned)(thousandths % 1000), digits = 3;
+
+	text_printf(to, "%" PRIu64, thousandths / 1000);
+	for (; rest && rest % 10 == 0; digits--)
+		rest /= 10;
+	if (rest)
+		text_printf(to, ".%0*u", (int)digits, rest);
 }

@@ -1,11 +1,14 @@
 /*
- * conf_units.h - numbers with a unit, as in the configuration: 64M, 30s. Any thread.
+ * conf_number.h - numbers as in the configuration: with a unit (64M, 30s), and with a point. Any
+ * thread.
  */
-#ifndef DARKROOM_CONF_CONF_UNITS_H
-#define DARKROOM_CONF_CONF_UNITS_H
+#ifndef DARKROOM_CONF_CONF_NUMBER_H
+#define DARKROOM_CONF_CONF_NUMBER_H
 
 #include <stdbool.h>
 #include <stdint.h>
+
+struct text;
 
 struct conf_unit {
 	const char *name;
@@ -23,5 +26,16 @@ bool conf_units_parse(const char *value, const struct conf_unit *units, uint64_t
 /* Parses a duration, such as 500ms, 2s, 5m, 12h or 30d. The only parser of durations. Returns false
  * if it has another form, is too large, or is not a multiple of `us` microseconds. */
 bool conf_units_parse_duration(const char *value, uint64_t us, uint64_t *multiple);
+
+/* Reads digits with at most one point, as strtod(3) does in the C locale. Returns the first byte
+ * behind them, or NULL without a digit. */
+const char *decimal_read(const char *at, const char *end, double *value);
+
+/* Parses digits, and a point with one to three more, as thousandths. Returns false if the value has
+ * another form. */
+bool conf_decimal_parse(const char *value, uint64_t *thousandths);
+
+/* Appends thousandths without zeros at the end: 1200 is "1.2". */
+void conf_decimal_format(uint64_t thousandths, struct text *to);
 
 #endif

@@ -1,12 +1,15 @@
 /*
- * conf_print.c - writes the table of keys as a commented INI file.
+ * conf_print.c - writes the table of keys as a commented INI file, and a configuration as an INI
+ * file.
  *
  * Each key has its help text, then in parentheses what it accepts, and whether it is live.
  * scripts/keys-to-mdoc and scripts/completion.bash read this form. Any thread.
  */
 #include "conf_print.h"
 
+#include <errno.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -65,6 +68,9 @@ static void print_key(struct text *to, const struct conf_key *key, const char *l
 	print_comment(to, key->help);
 	for (size_t i = 0; key == conf_key_find("scheduler", "policy") && policy_at(i); i++)
 		print_policy(to, policy_at(i));
+	for (unsigned i = 0;
+	     key == conf_key_find("variant", "operations") && operation_table_help(i); i++)
+		print_comment(to, operation_table_help(i));
 	text_puts(to, "; (");
 	conf_value_describe(key, to);
 	text_printf(to, ")%s\n", key->is_live ? " live" : "");
@@ -73,67 +79,94 @@ static void print_key(struct text *to, const struct conf_key *key, const char *l
 	            key->default_value ? key->default_value : "");
 }
 
-static void print_section(struct text *to, const char *class, const char *section, const char *help,
-                          const char *lead)
+static void print_stage_names(struct text *to)
 {
-	const struct conf_key *key;
-
-	text_puts(to, "\n");
-	if (help)
-		print_comment(to, help);
-	text_printf(to, "%s[%s]\n", lead, section);
-	for (size_t i = 0; (key = conf_key_at(i)); i++)
-		if (strcmp(key->section, class) == 0)
-			print_key(to, key, lead);
+	text_puts(to, "; Stages, in the order of the pipeline:");
+	for (unsigned i = 0; i < stage_table_count(); i++)
+		text_printf(to, "%s%s", i == 4 ? "\n; " : " ", stage_table_name(i));
+	text_puts(to, ".\n");
 }
 
-static void print_stages(struct text *to)
-{
-	char data[512];
-	struct text help;
-
-	text_init(&help, data, sizeof data);
-	text_puts(&help, "Stages, in the order of the pipeline:");
-	for (unsigned i = 0; i < stage_table_count; i++)
-		text_printf(&help, "%s%s", i == 4 ? "\n" : " ", stage_table[i].name);
-	text_puts(&help, ".\nEach may have a section.");
-	print_section(to, "stage", "stage.NAME", data, ";");
-}
-
-static void print_groups(struct text *to)
-{
-	print_section(
-		to, "group", "group.NAME",
-		"Stages with a policy and threads of their own, up to 8 groups. NAME consists of\n"
-		"a-z, 0-9, _ and -. The other stages stay in the group main, which has\n"
-		"scheduler.policy and scheduler.threads. accept_read and disk_write have threads\n"
-		"of their own in any case. More than one group needs layout.mode = shared.",
-		";");
-}
-
-static void print_variants(struct text *to)
+static void print_reference_variants(struct text *to)
 {
 	const struct conf_variant *v;
 
-	print_section(
-		to, "variant", "variant.NAME",
-		"What is made of every image: GET /images/ID/NAME.jpg. A file must have 1 to 16\n"
-		"variants. NAME consists of a-z, 0-9, _ and -. Without a file there are the\n"
-		"three at the end.",
-		";");
 	for (size_t i = 0; (v = conf_reference_variant_at(i)); i++)
 		text_printf(to, "\n[variant.%s]\noperations = %s\nquality = %" PRIu64 "\n", v->name,
 		            v->operations, v->quality);
 }
 
-void conf_print_keys(struct text *to)
+static void print_section(struct text *to, const struct conf_section *s)
 {
-	const struct conf_section *section;
+	const char *lead = strchr(s->title, '.') ? ";" : ""; /* a file need not have it */
+	const struct conf_key *key;
+
+	text_puts(to, "\n");
+	if (strcmp(s->name, "stage") == 0)
+		print_stage_names(to);
+	if (s->help)
+		print_comment(to, s->help);
+	text_printf(to, "%s[%s]\n", lead, s->title);
+	for (size_t i = 0; (key = conf_key_at(i)); i++)
+		if (strcmp(key->section, s->name) == 0)
+			print_key(to, key, lead);
+	if (strcmp(s->name, "variant") == 0)
+		print_reference_variants(to);
+}
+
+void conf_print_keys(struct text *to, bool has_experiments)
+{
+	const struct conf_section *s;
 
 	text_puts(to, head);
-	for (size_t i = 0; (section = conf_section_at(i)); i++)
-		print_section(to, section->name, section->name, section->help, "");
-	print_groups(to);
-	print_stages(to);
-	print_variants(to);
+	for (size_t i = 0; (s = conf_section_at(i)); i++)
+		if (has_experiments || !s->is_for_experiments)
+			print_section(to, s);
+}
+
+/* ---- a configuration ---- */
+
+/* Appends the value so that reading gives it back. False: no notation does. */
+static bool quote(const char *value, struct text *to)
+{
+	const char *mark = strchr(value, '"') ? "'" : "\"";
+
+	if (!strpbrk(value, ";#\\") && *value != '"' && *value != '\'') {
+		text_puts(to, value);
+		return true;
+	}
+	text_printf(to, "%s%s%s", mark, value, mark);
+	return !strchr(value, *mark);
+}
+
+/* Appends a row with its value. Returns false if no notation gives the value back. */
+static bool dump_key(struct text *to, const struct conf_key *key, const void *base)
+{
+	char data[2 * CONF_TEXT_MAX];
+	struct text value;
+
+	text_init(&value, data, sizeof data);
+	conf_value_print(key, base, &value);
+	text_printf(to, "%s = ", key->name);
+	bool is_readable = quote(data, to);
+
+	text_puts(to, "\n");
+	return is_readable;
+}
+
+int conf_dump(const struct conf *conf, struct text *to)
+{
+	const struct conf_key *key;
+	struct conf_part part;
+	int err = 0;
+
+	for (size_t i = 0; conf_part_at(conf, i, &part); i++) {
+		text_printf(to, "[%s]\n", part.name);
+		for (size_t k = 0; (key = conf_key_at(k)); k++)
+			if (strcmp(key->section, part.section->name) == 0 &&
+			    !dump_key(to, key, (const char *)conf + part.offset))
+				err = -EILSEQ;
+		text_puts(to, "\n");
+	}
+	return to->overflowed ? -ENOMEM : err;
 }

@@ -57,28 +57,14 @@ void conf_source_report(const struct conf_source *s, const struct conf_setting *
 /* Appends the value for a message: in double quotes, control bytes as '?', cut after 80 bytes. */
 void conf_quote(struct text *to, const char *value);
 
-/* ---- for the readers of settings ---- */
+/* ---- places for messages of the start; main thread ---- */
 
-/* Appends a setting with lower-case copies of the names; key NULL: a section's head. The caller
- * fills in value and place. NULL: no memory. */
-struct conf_setting *conf_source_append(struct conf_source *s, const char *section,
-                                        size_t section_length, const char *key, size_t key_length);
+/* Keeps the settings for conf_place(), in place of those of the call before. Takes their content,
+ * and leaves *source empty. Returns what it keeps, valid until the next call. */
+const struct conf_source *conf_source_keep(struct conf_source *source);
 
-/* Removes the setting that was appended last. */
-void conf_source_drop_newest(struct conf_source *s);
-
-/* The first setting with the name of the newest one; NULL if that is the newest itself. */
-const struct conf_setting *conf_source_earlier(const struct conf_source *s,
-                                               const struct conf_setting *newest);
-
-/* Whether the text is a name of letters, digits, '_', '-' and '.'. */
-bool conf_name_is_valid(const char *name, size_t length);
-
-/* Whether the section is [variant.NAME] with an upper-case letter in NAME. Names in INI files
- * ignore case, but the name of a variant is part of its URL. */
-bool conf_section_has_capitals(const char *section, size_t length);
-
-/* The first byte that is not white space. */
-const char *conf_skip_space(const char *s);
+/* Returns "FILE:LINE: ", or "" if the key (SECTION.KEY) is not from a file. Valid until the next
+ * call. */
+const char *conf_place(const char *key);
 
 #endif

@@ -15,47 +15,35 @@
 #include <strings.h>
 
 #include "base/check.h"
+#include "base/limits.h"
 #include "base/network.h"
 #include "base/text.h"
-#include "conf.h"
-#include "conf_decimal.h"
-#include "conf_units.h"
+#include "conf_number.h"
 #include "policy/policy.h"
 
-static const struct conf_unit *units_of(enum conf_type type)
-{
-	switch (type) {
-	case CONF_TYPE_BYTES:
-		return conf_units_bytes;
-	case CONF_TYPE_PIXELS:
-		return conf_units_pixels;
-	case CONF_TYPE_MS:
-	case CONF_TYPE_US:
-		return conf_units_duration;
-	default:
-		return conf_units_none;
-	}
-}
-
-/* The kept value's unit, in the base of units_of(). */
-static uint64_t base_of(enum conf_type type)
-{
-	return type == CONF_TYPE_MS ? 1000 : 1;
-}
-
-static bool is_text(enum conf_type type)
-{
-	return type <= CONF_TYPE_LOG_FILE; /* the last of them */
-}
+/* Of numbers. */
+static const struct {
+	const char *what, *units_help;
+	const struct conf_unit *units;
+	uint64_t in_units; /* the kept value's unit */
+} types[] = {
+	[CONF_TYPE_NUMBER] = { "a whole number", "", conf_units_none, 1 },
+	[CONF_TYPE_BYTES] = { "bytes", " (K, M, G: powers of 1024)", conf_units_bytes, 1 },
+	[CONF_TYPE_PIXELS] = { "pixels", " (K, M, G: powers of 1000)", conf_units_pixels, 1 },
+	[CONF_TYPE_MS] = { "a duration", " (ms, s, m, h, d)", conf_units_duration, 1000 },
+	[CONF_TYPE_US] = { "a duration", " (us, ms, s)", conf_units_duration, 1 },
+	[CONF_TYPE_AUTO] = { "auto or a whole number", "", conf_units_none, 1 },
+	[CONF_TYPE_DECIMAL] = { "a number", " (at most three digits behind the point)",
+	                        conf_units_none, 1 },
+};
 
 /* ---- back to text ---- */
 
 void conf_value_format(const struct conf_key *key, uint64_t value, struct text *to)
 {
-	const struct conf_unit *unit = units_of(key->type);
-	uint64_t in_base = value * base_of(key->type);
+	const struct conf_unit *unit = types[key->type].units;
+	uint64_t in_units = value * types[key->type].in_units;
 
-	assert(!is_text(key->type) && key->type != CONF_TYPE_CHOICE);
 	if (key->type == CONF_TYPE_AUTO && value == CONF_AUTO) {
 		text_puts(to, "auto");
 		return;
@@ -64,13 +52,9 @@ void conf_value_format(const struct conf_key *key, uint64_t value, struct text *
 		conf_decimal_format(value, to);
 		return;
 	}
-	if (value == 0) {
-		text_puts(to, "0");
-		return;
-	}
-	while (in_base % unit->factor != 0)
+	while (value && in_units % unit->factor != 0)
 		unit++;
-	text_printf(to, "%" PRIu64 "%s", in_base / unit->factor, unit->name);
+	text_printf(to, "%" PRIu64 "%s", in_units / unit->factor, value ? unit->name : "");
 }
 
 void conf_value_print(const struct conf_key *key, const void *base, struct text *to)
@@ -79,7 +63,7 @@ void conf_value_print(const struct conf_key *key, const void *base, struct text 
 	const struct conf_choice *choice = key->choices;
 	uint64_t value;
 
-	if (is_text(key->type)) {
+	if (key->type == CONF_TYPE_TEXT) {
 		text_puts(to, field);
 		return;
 	}
@@ -94,131 +78,56 @@ void conf_value_print(const struct conf_key *key, const void *base, struct text 
 	text_puts(to, choice->name);
 }
 
-static void describe_range(const struct conf_key *key, const char *what, const char *example,
-                           struct text *to)
-{
-	text_printf(to, "%s from ", what);
-	conf_value_format(key, key->min, to);
-	text_puts(to, " to ");
-	conf_value_format(key, key->max, to);
-	text_puts(to, example);
-}
-
-static void describe_choices(const struct conf_choice *choices, struct text *to)
-{
-	for (const struct conf_choice *c = choices; c->name; c++)
-		text_printf(to, "%s%s", c == choices ? "" : c[1].name ? ", " : " or ", c->name);
-}
-
-static void describe_policies(struct text *to)
+static void describe_text(const struct conf_key *key, struct text *to)
 {
 	char policies[256];
 
 	policy_list(policies, sizeof policies);
-	text_printf(to, "one of %s", policies);
-}
-
-static void describe_text(const struct conf_key *key, struct text *to)
-{
-	size_t max = key->size - 1;
-
-	switch (key->type) {
-	case CONF_TYPE_LISTEN:
-		text_printf(to, "HOST:PORT or [HOST]:PORT%s", key->min ? "" : ", or nothing");
-		break;
-	case CONF_TYPE_ADMIN:
-		text_printf(to,
-		            "auto, no, HOST:PORT, [HOST]:PORT or an absolute path of at most %d "
-		            "bytes",
-		            CONF_SOCKET_MAX - 1);
-		break;
-	case CONF_TYPE_ORIGIN:
-		text_puts(to, "* or an origin such as https://example.org, or nothing");
-		break;
-	case CONF_TYPE_NETWORKS:
-		text_printf(to,
-		            "at most %d addresses or networks such as 10.0.0.0/8, separated by "
-		            "spaces, or nothing",
-		            NETWORKS_MAX);
-		break;
-	case CONF_TYPE_HOSTS:
-		text_puts(to, "* or hosts such as images.example.org, without ports and separated "
-		              "by spaces, or nothing");
-		break;
-	case CONF_TYPE_NOTATION:
-		text_puts(to, key->form);
-		break;
-	case CONF_TYPE_USER:
-		text_printf(to, "a user's name of at most %zu bytes, or nothing", max);
-		break;
-	case CONF_TYPE_SOCKET:
-		text_printf(to, "auto, an absolute path of at most %zu bytes, or nothing", max);
-		break;
-	case CONF_TYPE_PATH:
-		text_printf(to, "an absolute path of at most %zu bytes%s", max,
-		            key->min ? "" : ", or nothing");
-		break;
-	case CONF_TYPE_LOG_FILE:
-		text_printf(to, "stderr, or an absolute path of at most %zu bytes", max);
-		break;
-	default:
+	if (key->form)
+		text_printf(to, "%s%s", key->form, key->min ? "" : ", or nothing");
+	else if (key->is_valid)
+		text_printf(to, "one of %s", policies);
+	else
 		text_printf(to, "text of %sat most %zu bytes", key->min ? "at least one and " : "",
-		            max);
-	}
+		            key->size - 1);
 }
 
 void conf_value_describe(const struct conf_key *key, struct text *to)
 {
-	switch (key->type) {
-	case CONF_TYPE_POLICY:
-		describe_policies(to);
-		break;
-	case CONF_TYPE_NUMBER:
-		describe_range(key, "a whole number", "", to);
-		break;
-	case CONF_TYPE_BYTES:
-		describe_range(key, "bytes", " (K, M, G: powers of 1024)", to);
-		break;
-	case CONF_TYPE_PIXELS:
-		describe_range(key, "pixels", " (K, M, G: powers of 1000)", to);
-		break;
-	case CONF_TYPE_MS:
-		describe_range(key, "a duration", " (ms, s, m, h, d)", to);
-		break;
-	case CONF_TYPE_US:
-		describe_range(key, "a duration", " (us, ms, s)", to);
-		break;
-	case CONF_TYPE_AUTO:
-		describe_range(key, "auto or a whole number", "", to);
-		break;
-	case CONF_TYPE_DECIMAL:
-		describe_range(key, "a number", " (at most three digits behind the point)", to);
-		break;
-	case CONF_TYPE_CHOICE:
-		describe_choices(key->choices, to);
-		break;
-	default:
+	if (key->type == CONF_TYPE_TEXT) {
 		describe_text(key, to);
+		return;
 	}
+	for (const struct conf_choice *c = key->choices; c && c->name; c++)
+		text_printf(to, "%s%s",
+		            c == key->choices ? ""
+		            : c[1].name       ? ", "
+		                              : " or ",
+		            c->name);
+	if (key->choices)
+		return;
+	text_printf(to, "%s from ", types[key->type].what);
+	conf_value_format(key, key->min, to);
+	text_puts(to, " to ");
+	conf_value_format(key, key->max, to);
+	text_puts(to, types[key->type].units_help);
 }
 
 /* ---- from text ---- */
 
 static bool parse_scaled(const struct conf_key *key, const char *value, uint64_t *out)
 {
-	uint64_t n, base = base_of(key->type);
+	uint64_t n, unit = types[key->type].in_units;
 
 	if (key->type == CONF_TYPE_AUTO && strcasecmp(value, "auto") == 0) {
 		*out = CONF_AUTO;
 		return true;
 	}
 	if (key->type == CONF_TYPE_DECIMAL ? !conf_decimal_parse(value, &n)
-	                                   : !conf_units_parse(value, units_of(key->type), &n))
+	                                   : !conf_units_parse(value, types[key->type].units, &n))
 		return false;
-	if (n % base != 0)
-		return false;
-	*out = n / base;
-	return *out >= key->min && *out <= key->max;
+	*out = n / unit;
+	return n % unit == 0 && *out >= key->min && *out <= key->max;
 }
 
 static bool parse_choice(const struct conf_key *key, const char *value, uint64_t *out)
@@ -270,15 +179,17 @@ static bool is_host_or_literal(const char *value, size_t length)
 	return inet_pton(AF_INET6, host + 1, &ignored) == 1;
 }
 
-static bool is_listen(const char *value)
+bool conf_is_listen(const char *value)
 {
 	const char *colon = strrchr(value, ':');
 
 	return colon && is_port(colon + 1) && is_host_or_literal(value, (size_t)(colon - value));
 }
 
-static bool are_hosts(const char *value)
+bool conf_are_hosts(const char *value)
 {
+	if (strcmp(value, "*") == 0)
+		return true;
 	while (*(value += strspn(value, " "))) {
 		size_t length = strcspn(value, " ");
 
@@ -291,11 +202,11 @@ static bool are_hosts(const char *value)
 
 /* Accepts what browsers send as Origin. Anything else would never match; a path at the end is
  * a common mistake. */
-static bool is_origin(const char *value)
+bool conf_is_origin(const char *value)
 {
 	const char *host = strstr(value, "://");
 
-	if (*value == '\0' || strcmp(value, "*") == 0)
+	if (strcmp(value, "*") == 0)
 		return true;
 	if (!host || host == value || !isalpha((unsigned char)*value))
 		return false;
@@ -309,7 +220,7 @@ static bool is_origin(const char *value)
 	return *host != '\0';
 }
 
-static bool is_user_name(const char *value)
+bool conf_is_user_name(const char *value)
 {
 	static const char allowed[] =
 		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
@@ -317,49 +228,43 @@ static bool is_user_name(const char *value)
 	return *value != '-' && !value[strspn(value, allowed)];
 }
 
-static bool is_admin_address(const char *value)
+bool conf_is_admin_address(const char *value)
 {
 	if (*value == '/')
 		return strlen(value) < CONF_SOCKET_MAX;
-	return strcmp(value, "auto") == 0 || strcmp(value, "no") == 0 || is_listen(value);
+	return strcmp(value, "auto") == 0 || strcmp(value, "no") == 0 || conf_is_listen(value);
+}
+
+bool conf_are_networks(const char *value)
+{
+	struct networks ignored;
+
+	return networks_parse(value, &ignored) == 0;
+}
+
+bool conf_is_path(const char *value)
+{
+	return *value == '/';
+}
+
+bool conf_is_socket(const char *value)
+{
+	return *value == '/' || strcmp(value, "auto") == 0;
+}
+
+bool conf_is_log_file(const char *value)
+{
+	return strcmp(value, "stderr") == 0 || (*value == '/' && value[strlen(value) - 1] != '/');
 }
 
 static bool is_text_good(const struct conf_key *key, const char *value)
 {
-	struct networks ignored;
-
 	if (strlen(value) < key->min || strlen(value) >= key->size)
 		return false;
 	for (const char *c = value; *c; c++)
 		if (iscntrl((unsigned char)*c))
 			return false;
-	switch (key->type) {
-	case CONF_TYPE_LISTEN:
-		return !*value || is_listen(value);
-	case CONF_TYPE_ADMIN:
-		return is_admin_address(value);
-	case CONF_TYPE_ORIGIN:
-		return is_origin(value);
-	case CONF_TYPE_NETWORKS:
-		return networks_parse(value, &ignored) == 0;
-	case CONF_TYPE_HOSTS:
-		return strcmp(value, "*") == 0 || are_hosts(value);
-	case CONF_TYPE_POLICY:
-		return policy_is_known(value);
-	case CONF_TYPE_NOTATION:
-		return key->is_valid(value);
-	case CONF_TYPE_USER:
-		return is_user_name(value);
-	case CONF_TYPE_SOCKET:
-		return !*value || *value == '/' || strcmp(value, "auto") == 0;
-	case CONF_TYPE_PATH:
-		return !*value || *value == '/';
-	case CONF_TYPE_LOG_FILE:
-		return strcmp(value, "stderr") == 0 ||
-		       (*value == '/' && value[strlen(value) - 1] != '/');
-	default:
-		return true;
-	}
+	return !*value || !key->is_valid || key->is_valid(value);
 }
 
 int conf_value_parse(const struct conf_key *key, const char *value, void *base, char *expected,
@@ -370,7 +275,7 @@ int conf_value_parse(const struct conf_key *key, const char *value, void *base, 
 	struct text t;
 	bool is_good;
 
-	if (is_text(key->type))
+	if (key->type == CONF_TYPE_TEXT)
 		is_good = is_text_good(key, value);
 	else if (key->type == CONF_TYPE_CHOICE)
 		is_good = parse_choice(key, value, &n);
@@ -382,8 +287,9 @@ int conf_value_parse(const struct conf_key *key, const char *value, void *base, 
 		conf_value_describe(key, &t);
 		return -EINVAL;
 	}
-	if (is_text(key->type)) {
-		memcpy(field, value, strlen(value) + 1);
+	if (key->type == CONF_TYPE_TEXT) {
+		memset(field, 0, key->size); /* memcmp() compares fields */
+		memcpy(field, value, strlen(value));
 	} else {
 		assert(key->size == sizeof n);
 		memcpy(field, &n, sizeof n);
@@ -395,9 +301,8 @@ int conf_value_parse(const struct conf_key *key, const char *value, void *base, 
 
 bool conf_value_equals(const struct conf_key *key, const void *base, const void *other)
 {
-	const char *a = (const char *)base + key->offset, *b = (const char *)other + key->offset;
-
-	return is_text(key->type) ? strcmp(a, b) == 0 : memcmp(a, b, key->size) == 0;
+	return memcmp((const char *)base + key->offset, (const char *)other + key->offset,
+	              key->size) == 0;
 }
 
 void conf_value_copy(const struct conf_key *key, void *base, const void *from)

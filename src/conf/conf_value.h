@@ -2,7 +2,7 @@
  * conf_value.h - the types of configuration keys: text to value, value to text, and the
  * description of what a key accepts.
  *
- * A key is a row of the table in conf_keys.h; parsing, messages and documentation come from that
+ * A key is a row of the table in conf_rows.h; parsing, messages and documentation come from that
  * row. Any thread.
  */
 #ifndef DARKROOM_CONF_CONF_VALUE_H
@@ -15,19 +15,7 @@
 struct text;
 
 enum conf_type {
-	/* kept as text, in a char array; min 0: may be empty */
-	CONF_TYPE_TEXT = 1,
-	CONF_TYPE_LISTEN,   /* HOST:PORT or [HOST]:PORT */
-	CONF_TYPE_ADMIN,    /* as LISTEN, "auto", "no" or an absolute path */
-	CONF_TYPE_ORIGIN,   /* "*" or SCHEME://HOST[:PORT] */
-	CONF_TYPE_NETWORKS, /* addresses or networks, separated by spaces */
-	CONF_TYPE_HOSTS,    /* "*" or hosts without ports, separated by spaces */
-	CONF_TYPE_POLICY,   /* a name in the registry of policies */
-	CONF_TYPE_USER,     /* a user's name, or empty; whether the user exists is not checked */
-	CONF_TYPE_SOCKET,   /* "auto", an absolute path, or empty */
-	CONF_TYPE_PATH,     /* an absolute path, or empty */
-	CONF_TYPE_NOTATION, /* as the key's is_valid() says */
-	CONF_TYPE_LOG_FILE, /* "stderr" or an absolute path */
+	CONF_TYPE_TEXT = 1, /* kept in a char array */
 	/* kept as uint64_t */
 	CONF_TYPE_NUMBER,
 	CONF_TYPE_BYTES,   /* K M G are powers of 1024 */
@@ -45,20 +33,18 @@ struct conf_choice {
 };
 
 struct conf_key {
-	const char *section; /* "server", ...; "stage", "group" or "variant" for those that have
-	                      * a name */
+	const char *section; /* conf_section.name */
 	const char *name;
 	enum conf_type type;
-	size_t offset;     /* in struct conf, conf_stage, conf_group or conf_variant */
+	size_t offset;     /* in the struct of its section */
 	size_t size;       /* of the field */
-	uint64_t min, max; /* of numbers, in the unit they are kept in */
+	uint64_t min, max; /* of numbers, in the unit they are kept in; min of texts: 0 or 1 byte */
 	const struct conf_choice *choices;
-	bool (*is_valid)(const char *value); /* notation */
-	const char *form;                    /* notation: what is expected */
-	const char *default_value;           /* in the file's notation; NULL: the key is required */
-	bool is_live;                        /* takes effect while the daemon runs */
-	const char *help; /* sentences on lines of at most 78 bytes; a line of a table begins with
-	                   * two spaces */
+	bool (*is_valid)(const char *value); /* of texts that are not empty; NULL: any text */
+	const char *form;          /* what is_valid() accepts; NULL: any text, or a policy's name */
+	const char *default_value; /* in the file's notation; NULL: the key is required */
+	bool is_live;              /* takes effect while the daemon runs */
+	const char *help;
 };
 
 /* Writes the value into the key's field of base. Returns 0, or -EINVAL with "expected ..." in
@@ -78,5 +64,17 @@ void conf_value_print(const struct conf_key *key, const void *base, struct text 
 
 /* Appends the number in the key's unit, in the file's notation. Keys with numbers only. */
 void conf_value_format(const struct conf_key *key, uint64_t value, struct text *to);
+
+/* ---- notations of texts that are not empty ---- */
+
+bool conf_is_listen(const char *value);        /* HOST:PORT or [HOST]:PORT */
+bool conf_is_admin_address(const char *value); /* the same, "auto", "no" or an absolute path */
+bool conf_is_origin(const char *value);        /* "*" or SCHEME://HOST[:PORT] */
+bool conf_are_networks(const char *value);     /* addresses or networks, separated by spaces */
+bool conf_are_hosts(const char *value);        /* "*" or hosts without ports */
+bool conf_is_user_name(const char *value);     /* whether the user exists is not checked */
+bool conf_is_socket(const char *value);        /* "auto" or an absolute path */
+bool conf_is_path(const char *value);          /* an absolute path */
+bool conf_is_log_file(const char *value);      /* "stderr" or an absolute path of a file */
 
 #endif

@@ -1,21 +1,25 @@
 /*
- * stage_table.h - the names of the stages, for the sections [stage.NAME].
+ * stage_table.h - what the configuration asks about the stages, for the sections [stage.NAME]
+ * and [experiment.NAME], and about the operations on pictures.
  *
- * The program defines the table (stages/stages.c), because the configuration knows no stage. The
- * stages stand in pipeline order; an index here is the index in graph_rows and in conf.stage.
+ * The configuration knows no stage: sched/core/graph_table.c answers from the program's graph_rows,
+ * and stages/plan/operations.c from its table.
+ * The stages stand in pipeline order; an index is the one in graph_rows and in conf.stage.
  */
 #ifndef DARKROOM_CONF_STAGE_TABLE_H
 #define DARKROOM_CONF_STAGE_TABLE_H
 
 #include <stdbool.h>
 
-struct stage_entry {
-	const char *name;
-	bool is_source; /* events enter the graph here: its threads are event loops with a listener
-	                   each */
-};
+/* All are pure; any thread. */
+unsigned stage_table_count(void); /* <= STAGE_COUNT_MAX */
+const char *stage_table_name(unsigned index);
 
-extern const struct stage_entry stage_table[];
-extern const unsigned stage_table_count; /* <= STAGE_COUNT_MAX */
+/* Returns whether events enter the graph at this stage: its threads are event loops with a listener
+ * each. */
+bool stage_table_is_source(unsigned index);
+
+/* Returns the help of an operation, as lines for --keys; NULL behind the last one. */
+const char *operation_table_help(unsigned index);
 
 #endif

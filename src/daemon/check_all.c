@@ -7,25 +7,23 @@
 #include "check_all.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 
+#include "access/tokens.h"
 #include "base/check.h"
 #include "base/text.h"
 #include "conf/conf.h"
 #include "conf/conf_degrade.h"
 #include "conf/conf_keys.h"
-#include "conf/conf_places.h"
 #include "conf/conf_source.h"
 #include "conf/stage_table.h"
 #include "layout/partition.h"
 #include "options.h"
 #include "program.h"
-#include "sched/graph_table.h"
-#include "sched/profile.h"
-#include "sched/schedule.h"
-#include "sched/schedule_build.h"
-#include "sched/stage_groups.h"
-#include "tokens.h"
+#include "sched/core/graph_table.h"
+#include "sched/core/profile.h"
+#include "sched/core/schedule.h"
 
 #define ERRORS_MAX ((size_t)64 << 10)
 
@@ -44,18 +42,19 @@ static const struct conf_setting *find(const struct checking *c, const char *sec
 	return c->check->source ? conf_source_find(c->check->source, section, key) : NULL;
 }
 
-/* Appends the place of the key, if places are known. */
-static void report_place(struct checking *c, const char *section, const char *key)
-{
-	if (!c->check->source)
-		return;
-	conf_source_where(c->check->source, find(c, section, key), c->errors);
-	text_puts(c->errors, ": ");
-}
+static void report(struct checking *c, const char *section, const char *key, const char *format,
+                   ...) __attribute__((format(printf, 4, 5)));
 
 /* Reports a problem of the key, or with key NULL of the section. */
-static void report(struct checking *c, const char *section, const char *key, const char *message)
+static void report(struct checking *c, const char *section, const char *key, const char *format,
+                   ...)
 {
+	char message[1024];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(message, sizeof message, format, args);
+	va_end(args);
 	c->err = -EINVAL;
 	if (c->check->source)
 		conf_source_report(c->check->source, find(c, section, key), message, c->errors);
@@ -64,36 +63,48 @@ static void report(struct checking *c, const char *section, const char *key, con
 		            message);
 }
 
+/* Appends lines that name the key, behind its place. */
+static void report_lines(struct checking *c, const char *section, const char *key,
+                         const char *lines)
+{
+	if (c->check->source) {
+		conf_source_where(c->check->source, find(c, section, key), c->errors);
+		text_puts(c->errors, ": ");
+	}
+	text_puts(c->errors, lines);
+}
+
 /* ---- stages ---- */
 
 static void check_stage(struct checking *c, unsigned index)
 {
 	const struct conf_stage *stage = &c->conf->stage[index];
-	char section[64];
+	char section[64], experiment[64];
 
-	snprintf(section, sizeof section, "stage.%s", stage_table[index].name);
-	if ((stage->queue_max || stage->rate_max) && stage_table[index].is_source)
+	snprintf(section, sizeof section, "stage.%s", stage_table_name(index));
+	snprintf(experiment, sizeof experiment, "experiment.%s", stage_table_name(index));
+	if ((stage->queue_max || stage->rate_max) && stage_table_is_source(index))
 		report(c, section, stage->queue_max ? "queue_max" : "rate_max",
 		       "expected 0: events enter the graph at this stage");
 	else if (stage->queue_max && graph_stage_is_called(c->conf, index))
 		report(c, section, "queue_max",
 		       "the stage is called directly, so no event waits: expected 0, or "
-		       "pass_through = no");
-	if (stage_table[index].is_source) {
+		       "experiment.STAGE.pass_through = no");
+	if (stage_table_is_source(index)) {
 		if (stage->pass_through == CONF_YES)
-			report(c, section, "pass_through",
+			report(c, experiment, "pass_through",
 			       "expected no: events enter the graph at this stage");
 		if (stage->kind == STAGE_SHARED)
-			report(c, section, "kind",
+			report(c, experiment, "kind",
 			       "expected exclusive or partitioned: an event loop belongs to one "
 			       "thread");
 		return;
 	}
 	if (stage->kind == STAGE_PARTITIONED)
-		report(c, section, "kind",
+		report(c, experiment, "kind",
 		       "expected shared or exclusive: only accept_read has instances");
 	if (stage->kind == STAGE_EXCLUSIVE && stage->pass_through == CONF_YES)
-		report(c, section, find(c, section, "kind") ? "kind" : "pass_through",
+		report(c, experiment, find(c, experiment, "kind") ? "kind" : "pass_through",
 		       "pass_through = yes lets any thread call it at any time: expected shared, "
 		       "or pass_through = no");
 }
@@ -140,8 +151,8 @@ static void check_plan(struct checking *c)
 		return;
 	snprintf(section, sizeof section, "variant.%s", c->conf->variant[variant].name);
 	c->err = -EINVAL;
-	report_place(c, section, "operations");
-	text_printf(c->errors, "%s\n", error); /* names variant and key */
+	report_lines(c, section, "operations", error);
+	text_puts(c->errors, "\n");
 }
 
 /* ---- degradation ---- */
@@ -149,10 +160,13 @@ static void check_plan(struct checking *c)
 static void check_skipped(struct checking *c, const struct conf_degrade *degrade)
 {
 	const struct conf *conf = c->conf;
-	char data[CONF_VARIANT_MAX * (CONF_NAME_MAX + 2) + 256];
+	char data[CONF_VARIANT_MAX * (CONF_NAME_MAX + 2)];
 	unsigned skipped = 0;
-	struct text message;
+	struct text names;
 
+	text_init(&names, data, sizeof data);
+	for (unsigned k = 0; k < conf->variant_count; k++)
+		text_printf(&names, "%s %s", k ? "," : "", conf->variant[k].name);
 	for (unsigned i = 0; i < degrade->count; i++) {
 		const struct conf_degrade_step *step = &degrade->step[i];
 
@@ -161,11 +175,8 @@ static void check_skipped(struct checking *c, const struct conf_degrade *degrade
 		skipped++;
 		if (conf_variant_find(conf, step->variant))
 			continue;
-		text_init(&message, data, sizeof data);
-		text_printf(&message, "%s: expected one of the variants", step->text);
-		for (unsigned k = 0; k < conf->variant_count; k++)
-			text_printf(&message, "%s %s", k ? "," : "", conf->variant[k].name);
-		report(c, "overload", "degrade", data);
+		report(c, "overload", "degrade", "%s: expected one of the variants%s", step->text,
+		       data);
 		return;
 	}
 	if (skipped == conf->variant_count)
@@ -192,63 +203,37 @@ static void check_degrade(struct checking *c)
 
 /* ---- the store ---- */
 
-/* What works only with files is refused, and not ignored. */
-static void check_file_only(struct checking *c)
-{
-	const struct conf *conf = c->conf;
-	const struct {
-		bool is_wanted;
-		const char *section, *key, *message;
-	} feature[] = {
-		{ conf->server.respond_after == CONF_RESPOND_DECODE &&
-		          conf->store.s3_spool == CONF_SPOOL_NONE,
-		  "server", "respond_after",
-		  "store.kind = s3 does not provide server.respond_after = decode without "
-		  "store.s3_spool: expected store" },
-		{ conf->store.make_missing == CONF_YES, "store", "make_missing",
-		  "store.kind = s3 does not provide store.make_missing: expected no" },
-		{ conf->overload.backfill == CONF_YES, "overload", "backfill",
-		  "store.kind = s3 does not provide overload.backfill: expected no" },
-		{ conf->store.max_bytes > 0, "store", "max_bytes",
-		  "store.kind = s3 does not provide store.max_bytes: expected 0" },
-	};
-
-	for (size_t i = 0; i < COUNT_OF(feature); i++)
-		if (feature[i].is_wanted)
-			report(c, feature[i].section, feature[i].key, feature[i].message);
-}
-
-#define LEASE_TIMEOUTS 10
-
+/* What an S3 store needs. What works only with files is refused, and not ignored. */
 static void check_store(struct checking *c)
 {
 	const struct conf *conf = c->conf;
-
-	if (conf->store.dedupe == CONF_YES && conf->store.idempotency_age_ms == 0)
-		report(c, "store", "dedupe",
-		       "files are remembered for store.idempotency_age: expected no, or an age");
 	const struct {
-		const char *value, *key, *message;
-	} needed[] = {
-		{ conf->store.s3_endpoint, "s3_endpoint",
-		  "store.kind = s3 needs store.s3_endpoint: expected a URL" },
-		{ conf->store.s3_bucket, "s3_bucket",
-		  "store.kind = s3 needs store.s3_bucket: expected a name" },
-		{ conf->store.s3_credentials, "s3_credentials",
-		  "store.kind = s3 needs store.s3_credentials: expected a path" },
+		bool is_wrong;
+		const char *section, *key, *message;
+	} rule[] = {
+		{ !*conf->store.s3_endpoint, "store", "s3_endpoint",
+		  "needs store.s3_endpoint: expected a URL" },
+		{ !*conf->store.s3_bucket, "store", "s3_bucket",
+		  "needs store.s3_bucket: expected a name" },
+		{ !*conf->store.s3_credentials, "store", "s3_credentials",
+		  "needs store.s3_credentials: expected a path" },
+		{ conf->server.respond_after == CONF_RESPOND_DECODE &&
+		          conf->store.s3_spool == CONF_SPOOL_NONE,
+		  "server", "respond_after",
+		  "does not provide server.respond_after = decode without store.s3_spool: "
+		  "expected file" },
+		{ conf->store.make_missing == CONF_YES, "store", "make_missing",
+		  "does not provide store.make_missing: expected no" },
+		{ conf->overload.backfill == CONF_YES, "overload", "backfill",
+		  "does not provide overload.backfill: expected no" },
+		{ conf->store.max_bytes > 0, "store", "max_bytes",
+		  "does not provide store.max_bytes: expected 0" },
 	};
 
-	if (conf->store.kind != CONF_STORE_S3)
-		return;
-	for (size_t i = 0; i < COUNT_OF(needed); i++)
-		if (!*needed[i].value)
-			report(c, "store", needed[i].key, needed[i].message);
-	if (conf->store.s3_spool == CONF_SPOOL_S3 &&
-	    conf->store.s3_lease_ms < LEASE_TIMEOUTS * conf->store.s3_timeout_ms)
-		report(c, "store", "s3_lease",
-		       "an image is stored within this time: expected at least ten times "
-		       "store.s3_timeout");
-	check_file_only(c);
+	for (size_t i = 0; i < COUNT_OF(rule) && conf->store.kind == CONF_STORE_S3; i++)
+		if (rule[i].is_wrong)
+			report(c, rule[i].section, rule[i].key, "store.kind = s3 %s",
+			       rule[i].message);
 }
 
 /* ---- limits, schedule, layout ---- */
@@ -262,33 +247,20 @@ static void check_proxies(struct checking *c)
 
 static void check_limits(struct checking *c)
 {
-	const struct conf_key *budget_key = conf_key_find("limits", "memory_budget"),
-			      *body_key = conf_key_find("limits", "body_bytes");
 	uint64_t budget = c->conf->limits.memory_budget, bytes = c->conf->limits.body_bytes;
-	struct text message;
-	char data[256];
+	char budget_data[32], bytes_data[32];
+	struct text budget_text, bytes_text;
 
 	if (bytes <= budget / 2)
 		return;
-	text_init(&message, data, sizeof data);
-	text_puts(&message, "bodies get at most half of limits.memory_budget = ");
-	conf_value_format(budget_key, budget, &message);
-	text_puts(&message, ", and limits.body_bytes = ");
-	conf_value_format(body_key, bytes, &message);
-	text_puts(&message, " is more: expected less or a larger budget");
-	report(c, "limits", find(c, "limits", "body_bytes") ? "body_bytes" : "memory_budget", data);
-}
-
-/* Returns a setting of the section: that of the key if there is one, or its head. */
-static const struct conf_setting *find_any(const struct checking *c, const char *section,
-                                           const char *key)
-{
-	const char *const others[] = { NULL, "stages", "policy", "threads" };
-	const struct conf_setting *found = key ? find(c, section, key) : NULL;
-
-	for (size_t i = 0; i < COUNT_OF(others) && !found; i++)
-		found = find(c, section, others[i]);
-	return found;
+	text_init(&budget_text, budget_data, sizeof budget_data);
+	text_init(&bytes_text, bytes_data, sizeof bytes_data);
+	conf_value_format(conf_key_find("limits", "memory_budget"), budget, &budget_text);
+	conf_value_format(conf_key_find("limits", "body_bytes"), bytes, &bytes_text);
+	report(c, "limits", find(c, "limits", "body_bytes") ? "body_bytes" : "memory_budget",
+	       "bodies get at most half of limits.memory_budget = %s, and limits.body_bytes = %s "
+	       "is more: expected less or a larger budget",
+	       budget_data, bytes_data);
 }
 
 /* Returns whether the groups are right. */
@@ -297,13 +269,17 @@ static bool check_groups(struct checking *c)
 	struct stage_groups_place place;
 	struct text message;
 	char data[256], section[CONF_NAME_MAX + 16];
+	const struct conf_setting *at = NULL;
 
 	text_init(&message, data, sizeof data);
 	if (!stage_groups_check(c->conf, &place, &message))
 		return true;
 	snprintf(section, sizeof section, "group.%s", c->conf->group[place.group].name);
-	const struct conf_setting *at = find_any(c, section, place.key);
+	/* The key's setting if there is one, or any of the section. */
+	const char *const keys[] = { place.key, NULL, "stages", "policy", "threads" };
 
+	for (size_t i = !place.key; i < COUNT_OF(keys) && !at; i++)
+		at = find(c, section, keys[i]);
 	c->err = -EINVAL;
 	if (at)
 		conf_source_report(c->check->source, at, data, c->errors);
@@ -323,7 +299,8 @@ static void check_schedule(struct checking *c)
 
 	text_init(&message, data, sizeof data);
 	if (schedule_build(&ignored, c->conf, 1, NULL, &message))
-		report(c, is_shared ? "scheduler" : "layout", is_shared ? "policy" : "mode", data);
+		report(c, is_shared ? "scheduler" : "layout", is_shared ? "policy" : "mode", "%s",
+		       data);
 }
 
 static bool needs_costs(const struct conf *conf)
@@ -352,10 +329,8 @@ static void check_files(struct checking *c)
 		return;
 	text_init_growable(&profile_errors, ERRORS_MAX);
 	c->err = profile_read(&ignored, c->conf->layout.profile, &profile_errors);
-	if (c->err) {
-		report_place(c, "layout", "profile");
-		text_puts(c->errors, profile_errors.data);
-	}
+	if (c->err)
+		report_lines(c, "layout", "profile", profile_errors.data);
 	text_fini(&profile_errors);
 }
 
@@ -366,7 +341,7 @@ int check_all(const struct check *check, const struct conf *conf, struct text *e
 	const struct program *p = check->program;
 	struct checking c = { .check = check, .conf = conf, .errors = errors };
 
-	for (unsigned i = 0; i < stage_table_count; i++)
+	for (unsigned i = 0; i < stage_table_count(); i++)
 		check_stage(&c, i);
 	check_operations(&c);
 	/* A refused value still has its default, and conclusions from it would mislead. */
@@ -385,7 +360,7 @@ int check_all(const struct check *check, const struct conf *conf, struct text *e
 	if (!c.err && check->check_files)
 		check_files(&c);
 	if (!c.err && check->check_room)
-		c.err = p->check_room(p->app, conf, errors);
+		c.err = p->check_room(conf, errors);
 	return c.err;
 }
 
@@ -395,7 +370,7 @@ int check_load(const struct program *program, const struct options *o, bool chec
 	struct conf_source source;
 	int err = conf_load(conf, &source, o->config_path, o->overrides, o->override_count, errors);
 	const struct check check = { .program = program,
-		                     .source = conf_places_keep(&source),
+		                     .source = conf_source_keep(&source),
 		                     .has_errors = err != 0,
 		                     .check_files = check_files };
 

@@ -17,10 +17,10 @@
 
 #include "base/text.h"
 #include "conf/conf.h"
-#include "conf/conf_places.h"
+#include "conf/conf_source.h"
+#include "daemon/sandbox/sandbox.h"
 #include "log/log.h"
 #include "program.h"
-#include "sandbox.h"
 
 #define PATH_BYTES CONF_TEXT_MAX
 #define PLACE_BYTES 4200 /* PATH_MAX, the line and the key */

@@ -18,7 +18,7 @@
 #include "base/check.h"
 #include "base/text.h"
 
-#define WAIT_S 60 /* for the answer: a change waits until every thread has finished its event */
+#define WAIT_S 60 /* for the answer of a daemon that is busy */
 
 int ctl_path(const struct conf *conf, char path[CONF_SOCKET_MAX])
 {
@@ -94,6 +94,24 @@ int ctl_find(const struct conf *conf, char path[CONF_SOCKET_MAX])
 	return *path ? CTL_DONE : fail("server.control is empty: the daemon has no control socket");
 }
 
+/* Sends a line and reads the first line of the answer. Returns the exit status that it is, or -1
+ * with the reason in errno; EPROTO: the process that listens there is not darkroomd. */
+static int ask(int fd, const char *line)
+{
+	char status[2];
+	/* The daemon may answer and close before it has read everything (EPIPE): its answer can
+	 * still be read. */
+	bool is_sent = send(fd, line, strlen(line), MSG_NOSIGNAL) >= 0 || errno == EPIPE;
+	ssize_t n = is_sent ? recv(fd, status, sizeof status, MSG_WAITALL) : -1;
+
+	if (n >= 0 &&
+	    (n != sizeof status || status[0] < '0' || status[0] > '2' || status[1] != '\n')) {
+		errno = EPROTO;
+		n = -1;
+	}
+	return n < 0 ? -1 : status[0] - '0';
+}
+
 /* Reads until the daemon closes. False: it failed, with the reason in errno. */
 static bool read_answer(int fd, struct text *answer)
 {
@@ -109,20 +127,27 @@ static bool read_answer(int fd, struct text *answer)
 	return true;
 }
 
-/* Prints the answer without its first line, which is the exit status. is_quiet: only if it reports
- * a failure. */
-static int print_answer(const char *path, const struct text *answer, bool is_quiet)
+static int fail_to_read(const char *path)
 {
-	if (answer->length < 2 || answer->data[0] < '0' || answer->data[0] > '2' ||
-	    answer->data[1] != '\n')
-		return fail("%s: the process that listens there is not darkroomd", path);
-	int status = answer->data[0] - '0';
+	return fail("%s: %s", path,
+	            errno == EAGAIN   ? "the daemon does not answer"
+	            : errno == EPROTO ? "the process that listens there is not darkroomd"
+	                              : strerror(errno));
+}
 
-	if (status == CTL_DONE && is_quiet)
-		return status;
-	if (status != CTL_DONE)
-		fputs("darkroomd ctl: ", stderr);
-	fputs(answer->data + 2, status == CTL_DONE ? stdout : stderr);
+/* Prints the rest of the answer; is_quiet: only if it reports a failure. */
+static int print_answer(int fd, const char *path, int status, bool is_quiet)
+{
+	struct text answer;
+
+	text_init_growable(&answer, CTL_ANSWER_MAX);
+	if (!read_answer(fd, &answer))
+		status = fail_to_read(path);
+	else if (status != CTL_DONE)
+		fprintf(stderr, "darkroomd ctl: %s", answer.data);
+	else if (!is_quiet)
+		fputs(answer.data, stdout);
+	text_fini(&answer);
 	if (fflush(stdout) || ferror(stdout)) {
 		perror("darkroomd ctl: standard output");
 		return EXIT_FAILURE;
@@ -141,9 +166,7 @@ static int copy_trace(int fd, const char *path)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
-			return fail("%s: %s", path,
-			            errno == EAGAIN ? "the daemon does not answer"
-			                            : strerror(errno));
+			return fail_to_read(path);
 		if (fwrite(buffer, 1, (size_t)n, stdout) != (size_t)n || fflush(stdout)) {
 			perror("darkroomd ctl: standard output");
 			return EXIT_FAILURE;
@@ -152,42 +175,10 @@ static int copy_trace(int fd, const char *path)
 	return is_empty ? fail("%s: the daemon could not start the trace", path) : CTL_DONE;
 }
 
-/* Returns whether the answer is a trace, which follows its first line. */
-static bool is_trace(int fd, const char *line)
-{
-	char status[2];
-
-	return strncmp(line, "trace ", 6) == 0 &&
-	       recv(fd, status, sizeof status, MSG_PEEK | MSG_WAITALL) == sizeof status &&
-	       status[0] == '0' && recv(fd, status, sizeof status, 0) == sizeof status;
-}
-
-/* Sends the line and prints what comes back. Owns fd. */
-static int talk(int fd, const char *path, const struct text *line, bool is_quiet)
-{
-	struct text answer;
-	int status;
-
-	text_init_growable(&answer, CTL_ANSWER_MAX + 16);
-	/* The daemon may answer and close before it has read everything (EPIPE): its answer can
-	 * still be read. */
-	bool is_sent = send(fd, line->data, line->length, MSG_NOSIGNAL) >= 0 || errno == EPIPE;
-
-	if (is_sent && is_trace(fd, line->data))
-		status = copy_trace(fd, path);
-	else if (!is_sent || !read_answer(fd, &answer))
-		status = fail("%s: %s", path,
-		              errno == EAGAIN ? "the daemon does not answer" : strerror(errno));
-	else
-		status = print_answer(path, &answer, is_quiet);
-	text_fini(&answer);
-	close(fd);
-	return status;
-}
-
 int ctl_run(const struct conf *conf, char *const *words, size_t count, bool is_quiet)
 {
 	char path[CONF_SOCKET_MAX], data[CTL_LINE_MAX + 1];
+	bool is_trace = count && strcmp(words[0], "trace") == 0;
 	struct text line;
 
 	text_init(&line, data, sizeof data);
@@ -195,20 +186,30 @@ int ctl_run(const struct conf *conf, char *const *words, size_t count, bool is_q
 		fail("expected a command of less than %d bytes on one line", CTL_LINE_MAX);
 		return CTL_USAGE;
 	}
-	if (count && strcmp(words[0], "trace") == 0 && isatty(STDOUT_FILENO))
+	if (is_trace && isatty(STDOUT_FILENO))
 		return fail("a trace is binary: expected a file, such as: ctl trace 10 >FILE");
 	if (ctl_find(conf, path))
 		return CTL_REFUSED;
 	int fd = ctl_connect(path);
 
-	return fd < 0 ? ctl_report(path, errno) : talk(fd, path, &line, is_quiet);
+	if (fd < 0)
+		return ctl_report(path, errno);
+	int status = ask(fd, line.data);
+
+	if (status < 0)
+		status = fail_to_read(path);
+	else if (is_trace && status == CTL_DONE)
+		status = copy_trace(fd, path);
+	else
+		status = print_answer(fd, path, status, is_quiet);
+	close(fd);
+	return status;
 }
 
 int ctl_ask(const struct conf *conf, const char *line, struct text *answer)
 {
 	char path[CONF_SOCKET_MAX], words[CTL_LINE_MAX];
 	int length = snprintf(words, sizeof words, "%s\n", line);
-	struct text all;
 
 	if (ctl_path(conf, path) || !*path || length >= (int)sizeof words)
 		return -1;
@@ -216,14 +217,9 @@ int ctl_ask(const struct conf *conf, const char *line, struct text *answer)
 
 	if (fd < 0)
 		return -1;
-	text_init_growable(&all, CTL_ANSWER_MAX + 16);
-	bool is_sent = send(fd, words, (size_t)length, MSG_NOSIGNAL) == length;
-
-	if (is_sent && read_answer(fd, &all) && all.length >= 2 && all.data[1] == '\n') {
-		status = all.data[0] - '0';
-		text_put(answer, all.data + 2, all.length - 2);
-	}
-	text_fini(&all);
+	status = ask(fd, words);
+	if (status >= 0 && !read_answer(fd, answer))
+		status = -1;
 	close(fd);
 	return status;
 }

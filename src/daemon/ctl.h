@@ -23,8 +23,9 @@ enum ctl_status {
 	CTL_DONE = 0,
 	CTL_REFUSED = 1,
 	CTL_USAGE = 2,
-	CTL_TRACE, /* not sent: CTL_DONE, and a trace follows until the daemon closes */
-	CTL_TOP    /* not sent: CTL_DONE, and the events of /stats/stream follow */
+	CTL_CHANGED, /* not sent: CTL_DONE, once the change is applied */
+	CTL_TRACE,   /* not sent: CTL_DONE, and a trace follows until the daemon closes */
+	CTL_TOP      /* not sent: CTL_DONE, and the events of /stats/stream follow */
 };
 
 /* Writes the socket's path of the configuration; "": no socket. Returns 0, or -ENAMETOOLONG with

@@ -15,12 +15,11 @@
 #include "base/suggest.h"
 #include "base/text.h"
 #include "base/version.h"
-#include "conf/conf_dump.h"
+#include "conf/conf_print.h"
 #include "layout/partition.h"
 #include "program.h"
 #include "reload.h"
-#include "sched/profile.h"
-#include "sched/stage_costs.h"
+#include "sched/core/profile.h"
 #include "trace_output.h"
 
 struct command {
@@ -39,7 +38,7 @@ static enum ctl_status run_policy(struct reload *r, char *arguments, struct text
 		return CTL_DONE;
 	}
 	snprintf(setting, sizeof setting, "scheduler.policy=%s", arguments);
-	return reload_set(r, setting, answer) ? CTL_REFUSED : CTL_DONE;
+	return reload_set(r, setting, answer) ? CTL_REFUSED : CTL_CHANGED;
 }
 
 /* Accepts KEY VALUE, and KEY=VALUE as after -o. */
@@ -49,13 +48,13 @@ static enum ctl_status run_set(struct reload *r, char *arguments, struct text *a
 
 	if (arguments[key])
 		arguments[key] = '=';
-	return reload_set(r, arguments, answer) ? CTL_REFUSED : CTL_DONE;
+	return reload_set(r, arguments, answer) ? CTL_REFUSED : CTL_CHANGED;
 }
 
 static enum ctl_status run_reload(struct reload *r, char *arguments, struct text *answer)
 {
 	(void)arguments;
-	return reload_file(r, answer) ? CTL_REFUSED : CTL_DONE;
+	return reload_file(r, answer) ? CTL_REFUSED : CTL_CHANGED;
 }
 
 static enum ctl_status run_status(struct reload *r, char *arguments, struct text *answer)
@@ -64,6 +63,8 @@ static enum ctl_status run_status(struct reload *r, char *arguments, struct text
 	text_printf(answer, "darkroomd %s, process %d\n", darkroom_version, (int)getpid());
 	reload_print(r, answer);
 	text_puts(answer, "\n");
+	if (reload_print_behind(r, answer))
+		text_puts(answer, "\n");
 	reload_print_differences(r, answer);
 	return CTL_DONE;
 }
@@ -80,7 +81,7 @@ static enum ctl_status run_profile(struct reload *r, char *arguments, struct tex
 	struct partition_weights weights;
 
 	(void)arguments;
-	stage_costs_collect(&weights, r->program->graph(r->program->app));
+	stage_costs_collect(&weights, *r->program->graph);
 	profile_print(&weights, answer);
 	return CTL_DONE;
 }
@@ -101,7 +102,6 @@ static enum ctl_status run_trace(struct reload *r, char *arguments, struct text 
 		return CTL_REFUSED;
 	}
 	r->trace->seconds = (unsigned)seconds;
-	r->trace->bytes_max = TRACE_BYTES_MAX;
 	return CTL_TRACE;
 }
 
@@ -118,23 +118,14 @@ static enum ctl_status run_top(struct reload *r, char *arguments, struct text *a
 static enum ctl_status run_remake(struct reload *r, char *arguments, struct text *answer)
 {
 	(void)arguments;
-	r->program->remake(r->program->app, answer);
-	return CTL_DONE;
-}
-
-/* For darkroomd store import, which has added images to the spool. */
-static enum ctl_status run_recover(struct reload *r, char *arguments, struct text *answer)
-{
-	(void)arguments;
-	(void)answer;
-	r->program->recover(r->program->app);
+	r->program->remake(answer);
 	return CTL_DONE;
 }
 
 static enum ctl_status run_quota(struct reload *r, char *arguments, struct text *answer)
 {
 	(void)arguments;
-	r->program->quotas(r->program->app, answer);
+	r->program->quotas(answer);
 	return CTL_DONE;
 }
 
@@ -150,11 +141,10 @@ static const struct command commands[] = {
 	  false, run_trace },
 	{ "status", "", "print the version, the active live keys, and what differs from the file",
 	  true, run_status },
-	{ "top", "", "show stages, cores and figures live in the terminal; --once prints them",
-	  true, run_top },
+	{ "top", "", "show stages, cores and figures twice a second; --once prints them once", true,
+	  run_top },
 	{ "remake", "", "continue with what store remake has begun, and print its counters", true,
 	  run_remake },
-	{ "recover", "", "process what store import has added", true, run_recover },
 	{ "quota", "", "print what each token may store and upload, and what it has", true,
 	  run_quota },
 	{ "dump", "", "print the active configuration as an INI file", true, run_dump },

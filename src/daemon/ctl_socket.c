@@ -14,7 +14,7 @@
 
 #include "base/check.h"
 #include "base/text.h"
-#include "conf/conf_places.h"
+#include "conf/conf_source.h"
 #include "ctl_command.h"
 #include "log/log.h"
 #include "program.h"
@@ -68,6 +68,9 @@ static void client_close(struct ctl_client *c)
 	if (c->fd >= 0)
 		close(c->fd);
 	c->fd = -1;
+	if (c->is_due)
+		text_fini(&c->message);
+	c->is_due = false;
 }
 
 /* Sends an answer, which is shorter than a socket's buffer. Without room the rest is dropped: the
@@ -105,35 +108,51 @@ static void refuse(const struct ctl_client *c, const char *why)
 }
 
 /* Passes the client's socket on to a trace. Closes it if that fails. */
-static void hand_over(struct ctl_socket *s, struct ctl_client *c, const struct reload *r)
+static void hand_over(struct ctl_client *c, const struct reload *r)
 {
 	const struct program *p = r->program;
 
-	epoll_ctl(s->fd, EPOLL_CTL_DEL, c->fd, NULL);
-	trace_output_start(r->trace, p->graph(p->app), c->fd, true);
+	trace_output_start(r->trace, *p->graph, c->fd, true);
 	c->fd = -1;
 }
 
 /* Answers, and lets the program write the figures to the client's socket. */
-static void watch_figures(struct ctl_socket *s, const struct ctl_client *c, const struct reload *r)
+static void watch_figures(const struct ctl_client *c, const struct reload *r)
 {
 	const struct program *p = r->program;
 	static const struct text nothing;
 
-	if (!p->has_watch_room(p->app)) {
+	if (p->admin.watch(c->fd)) /* they are written later, by the main thread */
+		answer(c, CTL_DONE, &nothing);
+	else
 		refuse(c, "too many clients read the figures");
-		return;
-	}
-	answer(c, CTL_DONE, &nothing);
-	epoll_ctl(s->fd, EPOLL_CTL_DEL, c->fd, NULL); /* the program has a copy */
-	p->watch(p->app, c->fd);
+}
+
+/* Runs the command of the line. Returns whether the client was answered, or is another's now. */
+static bool run_line(struct ctl_client *c, struct reload *r)
+{
+	log_info("control socket: %s", c->line);
+	text_init_growable(&c->message, CTL_ANSWER_MAX);
+	enum ctl_status status = ctl_command(r, c->line, &c->message);
+
+	c->is_due = status == CTL_CHANGED;
+	c->answer_ns = r->answer_ns;
+	if (c->is_due)
+		return false;
+	if (status == CTL_TOP)
+		watch_figures(c, r);
+	else
+		answer(c, status == CTL_TRACE ? CTL_DONE : status, &c->message);
+	text_fini(&c->message);
+	if (status == CTL_TRACE)
+		hand_over(c, r);
+	return true;
 }
 
 /* Reads the line of the client. Once it is complete, runs the command, answers and closes. */
 static void client_read(struct ctl_socket *s, struct ctl_client *c, struct reload *r)
 {
 	ssize_t n = recv(c->fd, c->line + c->length, sizeof c->line - c->length, MSG_DONTWAIT);
-	struct text message;
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
@@ -148,21 +167,27 @@ static void client_read(struct ctl_socket *s, struct ctl_client *c, struct reloa
 		return;
 	if (end) {
 		*end = '\0';
-		log_info("control socket: %s", c->line);
-		text_init_growable(&message, CTL_ANSWER_MAX);
-		enum ctl_status status = ctl_command(r, c->line, &message);
-
-		if (status == CTL_TOP)
-			watch_figures(s, c, r);
-		else
-			answer(c, status == CTL_TRACE ? CTL_DONE : status, &message);
-		text_fini(&message);
-		if (status == CTL_TRACE)
-			hand_over(s, c, r);
+		epoll_ctl(s->fd, EPOLL_CTL_DEL, c->fd, NULL); /* it has nothing more to say */
+		if (!run_line(c, r))
+			return;
 	} else {
 		refuse(c, "the command is too long");
 	}
 	client_close(c);
+}
+
+void ctl_socket_answer(struct ctl_socket *s, const struct reload *r)
+{
+	for (unsigned i = 0; i < CTL_CLIENTS; i++) {
+		struct ctl_client *c = &s->client[i];
+
+		if (!c->is_due || !reload_can_answer(r, c->answer_ns))
+			continue;
+		if (reload_print_behind(r, &c->message))
+			text_puts(&c->message, "\n");
+		answer(c, CTL_DONE, &c->message);
+		client_close(c);
+	}
 }
 
 /* A free place, or the place of another client, each in turn. */

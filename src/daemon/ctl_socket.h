@@ -7,8 +7,11 @@
 #ifndef DARKROOM_DAEMON_CTL_SOCKET_H
 #define DARKROOM_DAEMON_CTL_SOCKET_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
+#include "base/text.h"
 #include "base/unix_socket.h"
 #include "ctl.h"
 
@@ -20,6 +23,9 @@ struct ctl_client {
 	int fd; /* -1: a free place */
 	size_t length;
 	char line[CTL_LINE_MAX];
+	bool is_due; /* the answer waits until the change is applied; the message is in use */
+	uint64_t answer_ns; /* as reload.h */
+	struct text message;
 };
 
 struct ctl_socket {
@@ -36,6 +42,9 @@ struct ctl_socket {
  */
 int ctl_socket_open(struct ctl_socket *s, const struct conf *conf);
 void ctl_socket_close(struct ctl_socket *s);
+
+/* Answers clients whose change is applied, or not applied in time. */
+void ctl_socket_answer(struct ctl_socket *s, const struct reload *r);
 
 /* Serves one event, when fd is readable. */
 void ctl_socket_serve(struct ctl_socket *s, struct reload *r);

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "conf/conf_number.h"
 #include "log/log.h"
 
 #define MESSAGE_MAX 1024
@@ -61,14 +62,11 @@ static int connect_to(const char *name)
 static uint64_t environment_number(const char *name, uint64_t max)
 {
 	const char *text = getenv(name);
-	char *end;
+	uint64_t value;
 
 	if (!text)
 		return 0;
-	errno = 0;
-	unsigned long long value = strtoull(text, &end, 10);
-
-	if (text[0] >= '0' && text[0] <= '9' && !*end && !errno && value > 0 && value <= max)
+	if (conf_units_parse(text, conf_units_none, &value) && value > 0 && value <= max)
 		return value;
 	log_warning("%s = \"%.40s\": expected a number from 1 to %" PRIu64 "; ignored", name, text,
 	            max);

@@ -22,7 +22,7 @@ static const struct option long_options[] = {
 	{ "override", required_argument, NULL, 'o' },
 	{ "quiet", no_argument, NULL, 'q' },
 	{ "verbose", no_argument, NULL, 'v' },
-	{ "keys", no_argument, NULL, 'K' },
+	{ "keys", optional_argument, NULL, 'K' },
 	{ "help", no_argument, NULL, 'h' },
 	{ "topology", no_argument, NULL, OPTION_TOPOLOGY },
 	{ "profile", required_argument, NULL, OPTION_PROFILE },
@@ -39,7 +39,7 @@ static const char help_text[] =
 	"       darkroomd [-c FILE] [-o SECTION.KEY=VALUE]... store COMMAND\n"
 	"       darkroomd token NAME [SCOPE]... [QUOTA]...\n"
 	"       darkroomd token sign NAME SECONDS IMAGES BYTES <TOKEN\n"
-	"       darkroomd --keys | --help | --version [-v]\n"
+	"       darkroomd --keys[=all] | --help | --version [-v]\n"
 	"\n"
 	"An HTTP daemon that turns every uploaded JPEG into scaled, blurred and re-encoded variants\n"
 	"and stores them. It stays in the foreground and logs to standard error.\n"
@@ -55,7 +55,8 @@ static const char help_text[] =
 	"      --once           ctl top prints one table and ends\n"
 	"      --trace FILE     write every visit of a worker to FILE, for scripts/trace-draw\n"
 	"  -q, --quiet          log only warnings and errors; ctl prints only failures\n"
-	"  -K, --keys           print every key with its default and meaning as an INI file\n"
+	"  -K, --keys           print the keys with their defaults and meanings as an INI file\n"
+	"      --keys=all       print also those that are only for experiments\n"
 	"  -h, --help           print this text\n"
 	"  -V, --version        print the version\n"
 	"  -v, --verbose        with -V: also print compiler and libraries; -VV does the same\n"
@@ -109,6 +110,16 @@ static void request(struct options *o, enum verb verb)
 		o->verb = verb;
 }
 
+static int take_keys(struct options *o)
+{
+	request(o, VERB_KEYS);
+	o->all_keys = optarg && strcmp(optarg, "all") == 0;
+	if (!optarg || o->all_keys)
+		return 0;
+	fprintf(stderr, "darkroomd: --keys=%s: expected all\n", optarg);
+	return usage();
+}
+
 /* Handles one option. 0, or the exit status. */
 static int take_option(struct options *o, int option)
 {
@@ -148,8 +159,7 @@ static int take_option(struct options *o, int option)
 		o->quiet = true;
 		break;
 	case 'K':
-		request(o, VERB_KEYS);
-		break;
+		return take_keys(o);
 	case 'h':
 		request(o, VERB_HELP);
 		break;

@@ -22,7 +22,7 @@ enum verb {
 	VERB_TOPOLOGY, /* --topology */
 	VERB_TOKEN,    /* token NAME ... */
 	VERB_VERSION,  /* -V */
-	VERB_KEYS,     /* --keys */
+	VERB_KEYS,     /* --keys, --keys=all */
 	VERB_HELP      /* --help */
 };
 
@@ -36,6 +36,7 @@ struct options {
 	bool verbose;        /* -v, -VV: with the versions of compiler and libraries */
 	const char *profile; /* --profile: file for the costs of the stages; NULL: none */
 	const char *trace;   /* --trace: file for the visits of workers; NULL: none */
+	bool all_keys;       /* --keys=all: also those of experiments */
 	bool once;           /* --once: ctl top prints one table */
 	bool quiet;          /* -q: only warnings and errors; -t prints nothing if all is well */
 };

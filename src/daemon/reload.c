@@ -9,21 +9,20 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "access/tokens.h"
 #include "base/clock.h"
 #include "base/text.h"
 #include "check_all.h"
-#include "conf/conf_diff.h"
-#include "conf/conf_live.h"
+#include "conf/conf_compare.h"
 #include "log/log.h"
 #include "notify.h"
 #include "options.h"
 #include "program.h"
-#include "sched/graph.h"
-#include "sched/schedule_switch.h"
+#include "sched/core/graph.h"
 #include "telemetry/process.h"
-#include "tokens.h"
 
 #define REPORT_MAX ((size_t)64 << 10)
+#define ANSWER_NS (500 * NS_PER_MS) /* a request waits that long for threads to apply it */
 
 static void report_line(struct text *report, enum log_level level, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
@@ -97,22 +96,34 @@ static void report_active(const struct reload *r, struct text *report)
 
 /* Checks the merged configuration and hands it to program and graph. 0 or -errno, with lines of
  * errors. */
-static int switch_to(const struct reload *r, const struct conf *changed, struct text *errors)
+static int switch_to(struct reload *r, const struct conf *changed, struct text *errors)
 {
 	const struct program *p = r->program;
 	const struct check check = { .program = p, .check_room = true };
+	struct graph *graph = *p->graph;
+	struct schedule *next;
 	int err = check_all(&check, changed, errors);
 
 	if (!err)
-		err = p->prepare(p->app, changed, errors);
+		err = p->prepare(changed, errors);
 	if (err)
 		return err;
-	err = graph_switch(p->graph(p->app), changed);
-	if (err)
-		p->cancel(p->app);
-	else
-		p->commit(p->app);
-	return err;
+	err = graph_prepare_switch(graph, changed, &next);
+	if (err == -EBUSY) {
+		text_puts(errors, "too many changes are not applied yet by ");
+		graph_print_behind(graph, errors);
+		text_puts(errors, "\n");
+	}
+	if (err) {
+		p->cancel();
+		return err;
+	}
+	/* In this order: a worker that has adopted the schedule finds the new configuration. */
+	p->commit();
+	graph_switch(graph, next);
+	r->answer_ns = clock_ns() + ANSWER_NS;
+	r->is_published = true;
+	return 0;
 }
 
 /* Applies the live keys of next. Appends the names of changed keys that need a restart to others.
@@ -141,16 +152,81 @@ static int apply(struct reload *r, const struct conf *next, struct text *others,
 	return err;
 }
 
-/* Reports the result in the status. The protocol of the service manager has no message for a failed
- * reload. */
-static void notify_result(const struct reload *r, const char *errors)
+/* ---- who has applied it ---- */
+
+static const struct graph *graph_of(const struct reload *r)
 {
-	if (r->has_failed)
-		notify_send("READY=1\nSTATUS=reload failed, configuration unchanged: %.*s",
-		            (int)strcspn(errors, "\n"), errors);
-	else
-		notify_send("READY=1\nSTATUS=reloaded");
+	return *r->program->graph;
 }
+
+bool reload_can_answer(const struct reload *r, uint64_t answer_ns)
+{
+	return graph_is_settled(graph_of(r)) || clock_ns() >= answer_ns;
+}
+
+bool reload_print_behind(const struct reload *r, struct text *to)
+{
+	char data[512];
+	struct text names;
+
+	text_init(&names, data, sizeof data);
+	graph_print_behind(graph_of(r), &names);
+	if (graph_is_settled(graph_of(r)) || !names.length)
+		return false;
+	text_printf(to, "published; still at work under the former configuration: %s", data);
+	return true;
+}
+
+/* Reports the end of a reload. */
+static void notify_end(struct reload *r, const char *status)
+{
+	r->is_notifying = false;
+	notify_send("READY=1\nSTATUS=%s", status);
+}
+
+static void notify_failure(struct reload *r, const char *errors)
+{
+	char data[1024];
+	struct text status;
+
+	text_init(&status, data, sizeof data);
+	text_printf(&status, "reload failed, configuration unchanged: %.*s",
+	            (int)strcspn(errors, "\n"), errors);
+	notify_end(r, data);
+}
+
+static void log_late(struct reload *r, const char *behind)
+{
+	if (!r->is_late)
+		log_warning("configuration: %s; each thread applies the new one when its work ends",
+		            behind);
+	r->is_late = true;
+}
+
+static void log_settled(struct reload *r)
+{
+	if (r->is_late)
+		log_notice("configuration: every thread has applied it");
+	r->is_late = r->is_published = false;
+}
+
+void reload_tick(struct reload *r)
+{
+	char data[512];
+	struct text behind;
+
+	if (!(r->is_published || r->is_notifying) || !reload_can_answer(r, r->answer_ns))
+		return;
+	text_init(&behind, data, sizeof data);
+	if (reload_print_behind(r, &behind))
+		log_late(r, behind.data);
+	else
+		log_settled(r);
+	if (r->is_notifying)
+		notify_end(r, behind.length ? behind.data : "reloaded");
+}
+
+/* ---- requests ---- */
 
 /* Loads and checks the file and the tokens. 0 or -errno, reported. */
 static int load(struct reload *r, struct conf *next, struct text *errors, struct text *report)
@@ -159,7 +235,7 @@ static int load(struct reload *r, struct conf *next, struct text *errors, struct
 	int err = check_load(p, r->options, false, next, errors);
 
 	if (!err)
-		err = tokens_reload(p->tokens(p->app), errors);
+		err = tokens_reload(p->tokens, errors);
 	if (err) {
 		report_lines(report, LOG_LEVEL_ERROR, errors->data, "");
 		report_line(report, LOG_LEVEL_ERROR,
@@ -193,7 +269,10 @@ int reload_file(struct reload *r, struct text *report)
 	}
 	r->has_failed = err != 0;
 	process_set_reload(r->has_failed);
-	notify_result(r, errors.data);
+	if (err) /* the protocol has no message for a failed reload */
+		notify_failure(r, errors.data);
+	else
+		r->is_notifying = true; /* reload_tick() reports the end */
 	text_fini(&others);
 	text_fini(&errors);
 	return err;

@@ -16,19 +16,20 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "access/tokens.h"
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/pool.h"
 #include "base/text.h"
 #include "base/version.h"
+#include "layout/partition.h"
 #include "log/log.h"
 #include "notify.h"
 #include "options.h"
-#include "profile_file.h"
 #include "program.h"
-#include "sched/graph.h"
-#include "sched/schedule_switch.h"
-#include "tokens.h"
+#include "sched/control/controllers.h"
+#include "sched/core/graph.h"
+#include "sched/core/profile.h"
 
 #define DRAIN_POLL_MS 5     /* interval between checks whether a drain has finished */
 #define DRAIN_SLACK_MS 5000 /* for the service manager, beyond the limits of the drain */
@@ -79,7 +80,7 @@ static void describe(const struct supervisor *s, char *to, size_t size)
 	pool_usage(&used, &kept);
 	text_init(&t, to, size);
 	text_printf(&t, "%s%s: ", s->reload.has_failed ? "the last reload failed; " : "", s->phase);
-	p->describe(p->app, &t);
+	p->describe(&t);
 	text_printf(&t, ", policy %s, memory %" PRIu64 " of %" PRIu64 " MiB",
 	            s->reload.conf.scheduler.policy, (used + kept) >> 20,
 	            s->reload.conf.limits.memory_budget >> 20);
@@ -96,8 +97,7 @@ static int tick(struct supervisor *s)
 	if (!notify_is_on())
 		return -1;
 	if (now >= s->report_ns) {
-		if (watchdog_ns &&
-		    graph_is_alive(s->program->graph(s->program->app), now, watchdog_ns))
+		if (watchdog_ns && graph_is_alive(*s->program->graph, now, watchdog_ns))
 			notify_send("WATCHDOG=1");
 		describe(s, status, sizeof status);
 		if (strcmp(status, s->status) != 0)
@@ -118,38 +118,41 @@ static int earlier(int a_ms, int b_ms)
 	return a_ms < 0 || (b_ms >= 0 && b_ms < a_ms) ? b_ms : a_ms;
 }
 
-/* Applies the settings that clients ask for. */
+/* Answers the client whose setting was applied last. Returns whether none waits any more. */
+static bool answer_setting(struct supervisor *s)
+{
+	const struct program *p = s->program;
+	struct setting_answer *a = &s->setting;
+	char data[512];
+	struct text behind;
+
+	if (!a->is_due)
+		return true;
+	if (!reload_can_answer(&s->reload, a->answer_ns))
+		return false;
+	text_init(&behind, data, sizeof data);
+	if (a->result == 0)
+		reload_print_behind(&s->reload, &behind);
+	p->admin.end_setting(a->result, behind.length ? behind.data : a->report.data);
+	text_fini(&a->report);
+	a->is_due = false;
+	return true;
+}
+
+/* Applies the settings that clients ask for, one after the other. */
 static void apply_settings(struct supervisor *s)
 {
 	const struct program *p = s->program;
+	struct setting_answer *a = &s->setting;
 	const char *setting;
-	struct text report;
 
-	while ((setting = p->first_setting(p->app))) {
+	while (answer_setting(s) && (setting = p->admin.first_setting())) {
 		log_info("control: %s", setting);
-		text_init_growable(&report, CTL_ANSWER_MAX);
-		int err = reload_set(&s->reload, setting, &report);
-
-		p->end_setting(p->app, err, report.data);
-		text_fini(&report);
+		text_init_growable(&a->report, CTL_ANSWER_MAX);
+		a->result = reload_set(&s->reload, setting, &a->report);
+		a->answer_ns = a->result ? 0 : s->reload.answer_ns;
+		a->is_due = true;
 	}
-}
-
-/* Moves records of the trace, and starts the one that a client asks for. Returns the ms until the
- * next call, or -1. */
-static int trace_tick(struct supervisor *s)
-{
-	const struct program *p = s->program;
-	struct trace_output *t = &s->trace;
-	int wait_ms = trace_output_tick(t, p->graph(p->app));
-	int fd = p->take_trace(p->app, trace_output_is_on(t), &t->seconds);
-
-	if (fd < 0)
-		return wait_ms;
-	log_info("trace: a client asks for %u s", t->seconds);
-	t->bytes_max = TRACE_PAGE_BYTES_MAX;
-	trace_output_start(t, p->graph(p->app), fd, true);
-	return 0;
 }
 
 /* Waits for up to timeout_ms (-1: indefinitely) and serves what arrives. Returns SIGTERM or SIGINT
@@ -158,17 +161,25 @@ static int trace_tick(struct supervisor *s)
 static int wait_for_signal(struct supervisor *s, int timeout_ms)
 {
 	const struct program *p = s->program;
-	struct tokens *tokens = p->tokens(p->app);
+	struct tokens *tokens = p->tokens;
 	struct pollfd fds[] = { { .fd = s->signal_fd, .events = POLLIN },
 		                { .fd = s->ctl.fd, .events = POLLIN },
 		                { .fd = tokens->watch_fd, .events = POLLIN },
-		                { .fd = p->wake_fd(p->app), .events = POLLIN },
-		                { .fd = p->agent_fd(p->app), .events = POLLIN } };
+		                { .fd = *p->wake_fd, .events = POLLIN },
+		                { .fd = *p->admin.agent_fd, .events = POLLIN } };
 	struct signalfd_siginfo info;
-	int tick_ms = earlier(earlier(tick(s), graph_tick(p->graph(p->app))), trace_tick(s));
+	int tick_ms = earlier(tick(s), trace_output_tick(&s->trace, *p->graph));
 
-	tick_ms = earlier(tick_ms, p->tick(p->app));
+	tick_ms = earlier(tick_ms, p->tick());
 	apply_settings(s);
+	/* After the settings, which publish schedules. Controllers and answers follow, because the
+	 * schedule may be adopted now. While it is not, the time is short. */
+	tick_ms = earlier(tick_ms, graph_tick(*p->graph));
+	tick_ms = earlier(tick_ms, controllers_tick(*p->graph));
+	reload_tick(&s->reload);
+	ctl_socket_answer(&s->ctl, &s->reload);
+	if (s->setting.is_due && answer_setting(s))
+		tick_ms = 0; /* another setting may be next */
 
 	if (poll(fds, COUNT_OF(fds), earlier(timeout_ms, tick_ms)) <= 0)
 		return 0;
@@ -177,7 +188,7 @@ static int wait_for_signal(struct supervisor *s, int timeout_ms)
 	if (fds[2].revents)
 		tokens_poll(tokens);
 	if (fds[4].revents)
-		p->serve_agent(p->app);
+		p->admin.serve_agent();
 	if (!fds[0].revents || read(s->signal_fd, &info, sizeof info) != sizeof info)
 		return 0;
 	if (info.ssi_signo != SIGHUP)
@@ -209,7 +220,7 @@ static void announce_end(struct supervisor *s, const char *reason)
 	const struct conf *conf = &s->reload.conf;
 	uint64_t now = clock_ns(), until = now + conf->server.drain_delay_ms * NS_PER_MS;
 
-	s->program->announce_end(s->program->app);
+	s->program->announce_end();
 	s->phase = "ending";
 	s->report_ns = now;
 	notify_send("STOPPING=1\nEXTEND_TIMEOUT_USEC=%" PRIu64,
@@ -222,6 +233,25 @@ static void announce_end(struct supervisor *s, const char *reason)
 		wait_or_end(s, (int)((until - now) / NS_PER_MS) + 1);
 }
 
+/* Writes what the graph has counted so far to the file of --profile. Returns 0 or -errno, logged.
+ */
+static int write_profile(const struct supervisor *s)
+{
+	struct partition_weights weights;
+	const char *path = s->reload.options->profile;
+
+	if (s->profile_fd < 0)
+		return 0;
+	stage_costs_collect(&weights, *s->program->graph);
+	int err = profile_write(&weights, s->profile_fd);
+
+	if (err)
+		log_error("--profile %s: cannot write: %s", path, strerror(-err));
+	else
+		log_notice("profile written to %s", path);
+	return err;
+}
+
 /* Stops accepting and waits for the work in flight. */
 static void drain(struct supervisor *s, const char *reason)
 {
@@ -231,25 +261,23 @@ static void drain(struct supervisor *s, const char *reason)
 	struct text t;
 
 	text_init(&t, work, sizeof work);
-	p->describe(p->app, &t);
+	p->describe(&t);
 	log_notice("%s: draining, %s", reason, work);
-	p->drain(p->app);
-	while (p->is_busy(p->app)) {
+	p->drain();
+	while (p->is_busy()) {
 		wait_or_end(s, DRAIN_POLL_MS);
 		if (clock_ns() <= until)
 			continue;
 		text_init(&t, work, sizeof work);
-		p->describe(p->app, &t);
+		p->describe(&t);
 		log_error("drain_timeout: the drain has not finished: %s; ending without them",
 		          work);
-		if (s->profile_fd >= 0)
-			profile_file_write(s->profile_fd, s->reload.options->profile,
-			                   p->graph(p->app));
+		write_profile(s);
 		end_now(s);
 	}
 	/* Administrative clients are served until now, so that they can watch the drain. */
-	p->close_admin(p->app);
-	while (!p->has_closed_admin(p->app))
+	p->admin.close();
+	while (!p->admin.has_closed())
 		wait_or_end(s, 1);
 }
 
@@ -262,7 +290,7 @@ static int serve(struct supervisor *s)
 	const struct program *p = s->program;
 	int signal_number = 0;
 
-	while (!signal_number && !(notify_is_on() && p->must_restart(p->app)))
+	while (!signal_number && !(notify_is_on() && p->must_restart()))
 		signal_number = wait_for_signal(s, -1);
 	return signal_number;
 }
@@ -272,26 +300,25 @@ int supervise(struct supervisor *s)
 	const struct program *p = s->program;
 
 	s->phase = "starting";
-	if (s->trace_fd >= 0 && trace_output_start(&s->trace, p->graph(p->app), s->trace_fd, false))
+	if (s->trace_fd >= 0 && trace_output_start(&s->trace, *p->graph, s->trace_fd, false))
 		return EXIT_FAILURE;
-	if (p->start(p->app))
+	if (p->start())
 		return EXIT_FAILURE;
 	s->phase = "serving";
 	describe(s, s->status, sizeof s->status);
 	notify_send("READY=1\nSTATUS=%s", s->status);
-	log_notice("darkroomd %s ready on %s (policy %s, store %s)", darkroom_version,
-	           p->url(p->app), s->reload.conf.scheduler.policy, s->reload.conf.server.root);
+	log_notice("darkroomd %s ready on %s (policy %s, store %s)", darkroom_version, p->url,
+	           s->reload.conf.scheduler.policy, s->reload.conf.server.root);
 	int signal_number = serve(s);
 	const char *reason = signal_number ? strsignal(signal_number) : "restart";
 
 	s->second_signal_ns = clock_ns() + SECOND_SIGNAL_NS;
 	announce_end(s, reason);
 	drain(s, reason);
-	p->stop(p->app);
-	trace_output_end(&s->trace, p->graph(p->app));
-	log_notice("ended, %" PRIu64 " images stored", p->images_stored(p->app));
-	if (s->profile_fd >= 0 &&
-	    profile_file_write(s->profile_fd, s->reload.options->profile, p->graph(p->app)))
+	p->stop();
+	trace_output_end(&s->trace, *p->graph);
+	log_notice("ended, %" PRIu64 " images stored", atomic_load(p->images_stored));
+	if (write_profile(s))
 		return EXIT_FAILURE;
 	return signal_number ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -9,11 +9,20 @@
 
 #include <stdint.h>
 
+#include "base/text.h"
 #include "ctl_socket.h"
 #include "reload.h"
 #include "trace_output.h"
 
 struct program;
+
+/* The answer to a setting of POST /control. */
+struct setting_answer {
+	bool is_due;
+	int result;
+	uint64_t answer_ns; /* as reload.h */
+	struct text report;
+};
 
 struct supervisor {
 	const struct program *program;
@@ -23,6 +32,7 @@ struct supervisor {
 	int profile_fd; /* of --profile; -1: none */
 	int trace_fd;   /* of --trace; -1: none; owned by trace once that is on */
 	struct trace_output trace;
+	struct setting_answer setting;
 	const char *phase;         /* for the status: starting, serving or ending */
 	uint64_t second_signal_ns; /* when another signal is a second one */
 	uint64_t report_ns;        /* when the next report to the service manager is due */

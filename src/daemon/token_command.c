@@ -1,25 +1,26 @@
 /*
- * token_command.c - makes a token of 32 random bytes. Main thread.
+ * token_command.c - makes a token of 32 random bytes, and signs permissions. Main thread.
  */
 #include "token_command.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <time.h>
 
 #include <nettle/base16.h>
 #include <nettle/base64.h>
 
+#include "access/tokens.h"
 #include "base/text.h"
 #include "options.h"
-#include "permission.h"
-#include "token_line.h"
-#include "tokens.h"
 
+#define TOKEN_MAX 256 /* bytes of a line with a token */
 #define RANDOM_SIZE 32
 #define PREFIX "darkroom_" /* lets programs find leaked secrets, for example in repositories */
 
@@ -55,6 +56,44 @@ static int usage(const char *what)
 	return OPTIONS_EXIT_USAGE;
 }
 
+static int sign_usage(const char *what)
+{
+	fprintf(stderr,
+	        "darkroomd token sign: %s; expected NAME SECONDS IMAGES BYTES, and the token on "
+	        "standard input\n",
+	        what);
+	return OPTIONS_EXIT_USAGE;
+}
+
+/* token sign: reads the token from standard input, and prints the path with the permission. */
+static int sign_command(char *const *words, size_t count)
+{
+	char token[TOKEN_MAX], hex[BASE16_ENCODE_LENGTH(PERMISSION_SIGNATURE_SIZE) + 1] = "";
+	uint8_t hash[TOKEN_HASH_SIZE], signature[PERMISSION_SIGNATURE_SIZE];
+	struct permission p = { .images = 0 };
+
+	if (count != 4 || !token_name_is_valid(words[0], strlen(words[0])))
+		return sign_usage(count ? words[0] : "no name");
+	uint64_t seconds = token_number(words[1], strlen(words[1]));
+
+	p.images = token_number(words[2], strlen(words[2]));
+	p.bytes = token_number(words[3], strlen(words[3]));
+	if (!seconds || seconds > PERMISSION_SECONDS_MAX || !p.images || !p.bytes)
+		return sign_usage("a number is 0, no number, or more than a day");
+	if (!fgets(token, sizeof token, stdin) || token[strcspn(token, "\r\n")] == '\0')
+		return sign_usage("no line with a token");
+	token[strcspn(token, "\r\n")] = '\0';
+	memcpy(p.name, words[0], strlen(words[0]));
+	p.expires = (uint64_t)time(NULL) + seconds;
+	token_hash(token, strlen(token), hash);
+	permission_sign(&p, hash, signature);
+	base16_encode_update(hex, sizeof signature, signature);
+	printf("/images?token=%s&expires=%" PRIu64 "&images=%" PRIu64 "&bytes=%" PRIu64
+	       "&signature=%s\n",
+	       p.name, p.expires, p.images, p.bytes, hex);
+	return options_finish_output();
+}
+
 int token_command(char *const *words, size_t count)
 {
 	char token[128], hex[BASE16_ENCODE_LENGTH(TOKEN_HASH_SIZE) + 1] = "", rights_data[160];
@@ -64,22 +103,15 @@ int token_command(char *const *words, size_t count)
 	unsigned set = 0;
 
 	if (count > 0 && strcmp(words[0], "sign") == 0)
-		return permission_command(words + 1, count - 1);
+		return sign_command(words + 1, count - 1);
 	if (count == 0 || !token_name_is_valid(words[0], strlen(words[0])))
 		return usage(
 			"expected a name of at most 63 of a-z, A-Z, 0-9, '.', '_', '@' and '-'");
-	for (size_t i = 1; i < count; i++) {
-		unsigned scope = token_scope_of(words[i], strlen(words[i]));
-
-		if (!scope && !token_quota_parse(words[i], &quota))
-			return usage(
-				"expected upload, delete, list, original or sign, or images=, bytes= or "
-				"uploads= with a number above 0, after the name");
-		set |= scope;
-	}
+	for (size_t i = 1; i < count; i++)
+		if (!token_add_right(words[i], strlen(words[i]), &set, &quota))
+			return usage("expected " TOKEN_RIGHTS_FORM ", after the name");
 	text_init(&rights, rights_data, sizeof rights_data);
-	token_print_scopes(set, &rights);
-	token_print_quota(&quota, &rights);
+	token_print_rights(set, &quota, &rights);
 	if (!make_token(token, sizeof token))
 		return EXIT_FAILURE;
 	token_hash(token, strlen(token), hash);

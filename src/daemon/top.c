@@ -1,270 +1,159 @@
-/* top.c - waits for keys, figures and signals. Main thread. */
+/*
+ * top.c - draws the table of ctl top over the last one, with the escapes of ANSI terminals.
+ *
+ * The terminal's modes stay as they are, so a signal may end the process at any time. Main thread.
+ */
 #include "top.h"
 
 #include <errno.h>
-#include <locale.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <time.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/check.h"
-#include "base/clock.h"
+#include "base/text.h"
 #include "ctl.h"
-#include "policy/policy.h"
-#include "top_screen.h"
-#include "top_source.h"
+#include "top_table.h"
 
-#define RETRY_NS NS_PER_S         /* between two attempts to connect */
-#define SILENCE_NS (3 * NS_PER_S) /* without figures, after which this is shown */
-#define POLL_MS 1000
+#define LINE_MAX_BYTES (1 << 20) /* a document is shorter */
+#define TABLE_MAX (64 << 10)
+#define DATA "data: "
+#define SILENCE_S 3 /* without figures, after which the table has a line about it */
+#define ONCE_SILENCE_S 20
 #define ONCE_DOCUMENTS 3 /* rates of one second */
-#define ONCE_WAIT_MS 20000
-#define ONCE_COLUMNS 80
 
 struct top {
 	char path[CONF_SOCKET_MAX];
-	struct top_source figures, change;
+	int silence_s;
+	FILE *daemon; /* NULL: not connected */
 	struct top_history history;
-	struct top_figures shown;
-	struct top_state state;
-	uint64_t heard_ns, retry_ns;
-	char trouble[TOP_REASON_MAX + CONF_SOCKET_MAX];
+	char line[LINE_MAX_BYTES], table[TABLE_MAX];
 };
 
-static volatile sig_atomic_t ending; /* the number of a signal */
-
-static int print_error(const char *path, const char *reason)
+/* Connects if there is no connection. Returns 0 or -errno. */
+static int connect_daemon(struct top *t)
 {
-	fprintf(stderr, "darkroomd ctl: %s: %s\n", path, reason);
-	return CTL_REFUSED;
+	const struct timeval wait = { .tv_sec = t->silence_s };
+	int fd = t->daemon ? -1 : ctl_connect(t->path);
+
+	if (t->daemon)
+		return 0;
+	/* EPIPE: the daemon refuses, and its answer can still be read. */
+	if (fd >= 0 && (send(fd, "top\n", 4, MSG_NOSIGNAL) == 4 || errno == EPIPE) &&
+	    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof wait) == 0 &&
+	    (t->daemon = fdopen(fd, "r")))
+		return 0;
+	int err = -errno;
+
+	if (fd >= 0)
+		close(fd);
+	return err;
 }
 
-/* ---- one table ---- */
-
-static int columns_of_output(void)
+/* Reads a line without its end. Returns false with the reason in errno; 0: the connection ended. */
+static bool read_line(struct top *t)
 {
-	const char *columns = getenv("COLUMNS");
-	struct winsize size;
+	errno = 0;
+	bool is_read = fgets(t->line, sizeof t->line, t->daemon);
 
-	if (columns && atoi(columns) > 0)
-		return atoi(columns);
-	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col
-	                                                                   : ONCE_COLUMNS;
+	t->line[strcspn(t->line, "\n")] = '\0';
+	return is_read;
 }
 
-/* Prints a line without spaces at its end. */
-static void print_line(const char *text)
+/* Reads until a document has been added. Returns NULL, or why that failed: one line of text. */
+static const char *read_document(struct top *t)
 {
-	size_t length = strlen(text);
+	while (read_line(t)) {
+		if (strncmp(t->line, DATA, strlen(DATA)) == 0) {
+			int err = top_history_add(&t->history, t->line + strlen(DATA));
 
-	while (length && text[length - 1] == ' ')
-		length--;
-	printf("%.*s\n", (int)length, text);
-}
-
-static int print_table(struct top *t)
-{
-	const struct top_look look = { columns_of_output(), top_screen_is_utf8(), false };
-	static struct top_table table;
-	static struct top_line title;
-
-	top_figures(&t->history, TOP_BY_PIPELINE, false, &t->shown);
-	top_title(&t->shown, look, &title);
-	top_table(&t->shown, look, &table);
-	print_line(title.text);
-	for (unsigned i = 0; i < table.count; i++)
-		print_line(table.line[i].text);
-	if (fflush(stdout) == 0 && !ferror(stdout))
-		return CTL_DONE;
-	perror("darkroomd ctl: standard output");
-	return EXIT_FAILURE;
-}
-
-static int run_once(struct top *t)
-{
-	while (t->history.count < ONCE_DOCUMENTS) {
-		struct pollfd fd = { .fd = t->figures.fd, .events = POLLIN };
-
-		if (poll(&fd, 1, ONCE_WAIT_MS) <= 0)
-			return print_error(t->path, "the daemon does not answer");
-		if (top_source_read(&t->figures, &t->history) < 0)
-			return print_error(t->path, t->figures.reason);
+			return err == -EPROTO ? "the figures are those of another version"
+			       : err          ? strerror(-err)
+			                      : NULL;
+		}
+		if ((*t->line == '1' || *t->line == '2') && read_line(t)) { /* why it refuses */
+			for (char *p = t->line; *p; p++)
+				*p = *p >= 0x20 && *p < 0x7F ? *p : '?';
+			return t->line;
+		}
 	}
-	return print_table(t);
+	return errno == EAGAIN ? "the daemon does not answer"
+	       : errno         ? strerror(errno)
+	                       : "the daemon has closed the connection";
 }
 
-/* ---- the policy ---- */
-
-static void say(struct top *t, const char *text)
+/* Prints the table. live: over the last one, and as much as the terminal has room for. */
+static bool print_table(struct top *t, bool is_live, const char *trouble)
 {
-	snprintf(t->state.message, sizeof t->state.message, "%s", text);
-}
+	struct winsize size = { 0 };
+	int rows = 0, columns;
+	struct text text;
 
-static void start_change(struct top *t)
-{
-	char command[64];
-
-	t->state.wants_policy = false;
-	snprintf(command, sizeof command, "policy %s\n", policy_at(t->state.policy)->name);
-	int err = top_source_open(&t->change, t->path, command);
-
-	say(t, err ? strerror(-err) : "switching the policy");
-}
-
-/* ---- figures ---- */
-
-static void set_trouble(struct top *t, const char *reason)
-{
-	snprintf(t->trouble, sizeof t->trouble, "%s; retrying", reason);
-	t->retry_ns = clock_ns() + RETRY_NS;
-}
-
-static void reconnect(struct top *t)
-{
-	int err = top_source_open(&t->figures, t->path, "top\n");
-
-	if (err == -ENOENT || err == -ECONNREFUSED)
-		set_trouble(t, "no daemon listens there");
-	else if (err)
-		set_trouble(t, strerror(-err));
-}
-
-static void read_figures(struct top *t)
-{
-	int documents = top_source_read(&t->figures, &t->history);
-
-	if (documents < 0) {
-		set_trouble(t, t->figures.reason);
-	} else if (documents > 0) {
-		t->heard_ns = clock_ns();
-		t->trouble[0] = '\0';
-	}
-}
-
-static void note_silence(struct top *t)
-{
-	uint64_t silent_ns = clock_ns() - t->heard_ns;
-
-	if (t->figures.fd >= 0 && silent_ns > SILENCE_NS)
-		snprintf(t->trouble, sizeof t->trouble, "no figures for %u s; waiting",
-		         (unsigned)(silent_ns / NS_PER_S));
-}
-
-/* ---- the terminal ---- */
-
-static void on_signal(int number)
-{
-	ending = number;
-}
-
-/* Blocks the signals, which then arrive while the loop waits. */
-static void catch_signals(sigset_t *waiting)
-{
-	static const int ends[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
-	struct sigaction action = { .sa_handler = on_signal };
-	sigset_t blocked;
-
-	sigemptyset(&blocked);
-	sigaddset(&blocked, SIGWINCH);
-	for (size_t i = 0; i < COUNT_OF(ends); i++) {
-		sigaddset(&blocked, ends[i]);
-		sigaction(ends[i], &action, NULL);
-	}
-	sigprocmask(SIG_BLOCK, &blocked, waiting);
-}
-
-static void end_by_signal(int number, const sigset_t *before)
-{
-	signal(number, SIG_DFL);
-	sigprocmask(SIG_SETMASK, before, NULL);
-	raise(number);
-}
-
-static void draw(struct top *t)
-{
+	text_init(&text, t->table, sizeof t->table);
+	if (trouble)
+		text_printf(&text, "%s; retrying\n", trouble);
 	if (t->history.count)
-		top_figures(&t->history, t->state.order, t->state.is_reversed, &t->shown);
-	top_screen_draw(&t->state, t->history.count ? &t->shown : NULL,
-	                *t->trouble ? t->trouble : NULL);
+		top_table(&t->history, &text);
+	if (is_live && (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) || !size.ws_row))
+		size = (struct winsize){ .ws_row = 24, .ws_col = 80 };
+	columns = is_live ? size.ws_col : (int)text.length;
+	fputs(is_live ? "\033[H" : "", stdout);
+	for (char *line = t->table, *end; (end = strchr(line, '\n')); line = end + 1)
+		if (!is_live || ++rows < size.ws_row) {
+			*end = '\0';
+			printf("%.*s%s\n", columns, line, is_live ? "\033[K" : "");
+		}
+	fputs(is_live ? "\033[J" : "", stdout);
+	return fflush(stdout) == 0 && !ferror(stdout);
 }
 
-/* Waits for something to happen. Returns false if the terminal has gone. */
-static bool wait_and_read(struct top *t, const sigset_t *waiting)
+static int run(struct top *t, bool is_live)
 {
-	const struct timespec timeout = { .tv_sec = POLL_MS / 1000 };
-	struct pollfd fds[] = { { .fd = STDIN_FILENO, .events = POLLIN },
-		                { .fd = t->figures.fd, .events = POLLIN },
-		                { .fd = t->change.fd, .events = POLLIN } };
+	const char *trouble = NULL;
+	int err = connect_daemon(t);
 
-	if (ppoll(fds, COUNT_OF(fds), &timeout, waiting) < 0)
-		return errno == EINTR;
-	if (fds[1].revents)
-		read_figures(t);
-	if (fds[2].revents && top_source_has_answer(&t->change))
-		say(t, t->change.reason);
-	if (t->figures.fd < 0 && clock_ns() >= t->retry_ns)
-		reconnect(t);
-	note_silence(t);
-	return !(fds[0].revents & (POLLHUP | POLLERR | POLLNVAL));
-}
-
-static int run_live(struct top *t)
-{
-	sigset_t before;
-
-	catch_signals(&before);
-	t->heard_ns = clock_ns();
-	do {
-		draw(t);
-		if (!wait_and_read(t, &before))
-			break;
-		top_screen_keys(&t->state, t->shown.now ? t->shown.now->policy : "");
-		if (t->state.wants_policy)
-			start_change(t);
-	} while (!t->state.ends && !ending);
-	top_screen_close();
-	if (ending)
-		end_by_signal(ending, &before);
-	return CTL_DONE;
+	if (err)
+		return ctl_report(t->path, -err);
+	for (;;) {
+		err = connect_daemon(t);
+		trouble = err == -ENOENT || err == -ECONNREFUSED ? "no daemon listens there"
+		          : err                                  ? strerror(-err)
+		                                                 : read_document(t);
+		if (trouble && (!is_live || !t->history.count)) {
+			fprintf(stderr, "darkroomd ctl: %s: %s\n", t->path, trouble);
+			return CTL_REFUSED;
+		}
+		if (!is_live && t->history.count < ONCE_DOCUMENTS)
+			continue;
+		if (!print_table(t, is_live, trouble)) {
+			perror("darkroomd ctl: standard output");
+			return EXIT_FAILURE;
+		}
+		if (!is_live)
+			return CTL_DONE;
+		if (!trouble)
+			continue;
+		if (t->daemon)
+			fclose(t->daemon);
+		t->daemon = NULL;
+		sleep(1);
+	}
 }
 
 int top_run(const struct conf *conf, bool is_once)
 {
-	struct top *t = calloc(1, sizeof *t);
-	int err, status;
+	static struct top t;
+	const char *type = getenv("TERM");
+	bool is_live = !is_once && isatty(STDOUT_FILENO) && type && strcmp(type, "dumb") != 0;
+	int status = ctl_find(conf, t.path);
 
-	if (!t) {
-		perror("darkroomd ctl");
-		return EXIT_FAILURE;
-	}
-	setlocale(LC_CTYPE, "");
-	top_source_init(&t->figures);
-	top_source_init(&t->change);
-	if ((status = ctl_find(conf, t->path)) != CTL_DONE)
-		goto end;
-	if ((err = top_source_open(&t->figures, t->path, "top\n"))) {
-		status = ctl_report(t->path, -err);
-		goto end;
-	}
-	bool is_live = !is_once && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
-
-	if (is_live && !top_screen_open()) {
-		const char *type = getenv("TERM");
-
-		fprintf(stderr,
-		        "darkroomd ctl: cannot use a terminal of the type %s; printing once\n",
-		        type ? type : "\"\"");
-		is_live = false;
-	}
-	status = is_live ? run_live(t) : run_once(t);
-	top_source_close(&t->figures);
-	top_source_close(&t->change);
-end:
-	free(t);
+	t.silence_s = is_live ? SILENCE_S : ONCE_SILENCE_S;
+	if (status == CTL_DONE)
+		status = run(&t, is_live);
+	if (t.daemon)
+		fclose(t.daemon);
+	top_history_clear(&t.history);
 	return status;
 }

@@ -1,8 +1,7 @@
 /*
- * top.h - darkroomd ctl top: what the stages, queues and threads do now, in a terminal.
+ * top.h - darkroomd ctl top: a table of what the stages and their queues do now, which refreshes.
  *
- * It reads the events of /stats/stream over the control socket, twice a second. Main thread of the
- * client.
+ * It reads the events of /stats/stream over the control socket. Main thread of the client.
  */
 #ifndef DARKROOM_DAEMON_TOP_H
 #define DARKROOM_DAEMON_TOP_H
@@ -11,9 +10,8 @@
 
 struct conf;
 
-/* Shows the figures of the daemon of the configuration until q or a signal. Without a terminal, or
- * if is_once, prints them once. Returns the exit status. A signal ends the process, after the
- * terminal is restored. */
+/* Shows the figures of the configuration's daemon until a signal ends the process. If the output is
+ * no terminal, or if is_once, prints the figures once. Returns the exit status. */
 int top_run(const struct conf *conf, bool is_once);
 
 #endif

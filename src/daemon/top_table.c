@@ -1,305 +1,251 @@
-/* top_table.c - lays the figures out. Columns that do not fit are left out. Main thread. */
+/* top_table.c - looks members up in JSON, and subtracts. Main thread. */
 #include "top_table.h"
 
-#include <inttypes.h>
+#include <errno.h>
 #include <math.h>
-#include <stdarg.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/check.h"
+#include "base/json_reader.h"
+#include "base/text.h"
+#include "telemetry/histogram.h"
 
-#define MOSTLY 0.9      /* a stage or thread that is busy for more of its time stands out */
-#define CELL_MAX 64     /* bytes */
-#define BAR_MAX 40      /* columns */
-#define THREADS_SHOWN 4 /* of a stage; more are counted */
-#define WIDE 60         /* columns, for words that can be left out */
+#define NAME_MAX_BYTES 32
 #define MIB 1048576
+
+/* Two documents, or two parts of them. then: NULL if the earlier one has no such part. */
+struct change {
+	const char *now, *then;
+	double s; /* between them; 0: they are the same */
+};
+
+/* ---- members; what is not there, or has another type, is 0, "" or NULL ---- */
+
+/* Returns the value at a path of names, such as "http.connections". */
+static const char *at(const char *value, const char *path)
+{
+	char name[NAME_MAX_BYTES];
+
+	while (value && *path) {
+		size_t length = strcspn(path, ".");
+
+		assert(length < sizeof name);
+		memcpy(name, path, length);
+		name[length] = '\0';
+		value = json_reader_member(value, name);
+		path += length + (path[length] == '.');
+	}
+	return value;
+}
+
+static const char *next(const char *container, const char *value)
+{
+	return container ? json_reader_next(container, value) : NULL;
+}
+
+static double number(const char *value, const char *path)
+{
+	double x;
+
+	return json_reader_double(at(value, path), &x) ? x : 0;
+}
+
+static double sum(const char *container)
+{
+	double all = 0;
+
+	for (const char *value = NULL; (value = next(container, value));)
+		all += number(value, "");
+	return all;
+}
+
+static void name_of(const char *value, const char *path, char to[NAME_MAX_BYTES])
+{
+	if (!json_reader_ascii(at(value, path), to, NAME_MAX_BYTES))
+		*to = '\0';
+}
+
+static struct change part(struct change c, const char *path)
+{
+	return (struct change){ at(c.now, path), at(c.then, path), c.s };
+}
+
+/* What a sum has grown by. Sums of threads become less when threads end. */
+static double growth(struct change c, const char *path)
+{
+	return c.s > 0 ? fmax(number(c.now, path) - number(c.then, path), 0) : 0;
+}
+
+static double per_s(struct change c, const char *path)
+{
+	return c.s > 0 ? growth(c, path) / c.s : 0;
+}
+
+/* ---- history ---- */
+
+int top_history_add(struct top_history *h, const char *json)
+{
+	const char *root = json_reader_check(json, strlen(json));
+	char policy[NAME_MAX_BYTES];
+
+	name_of(root, "scheduler.policy", policy);
+	if (!*policy || !next(at(root, "stages"), NULL))
+		return -EPROTO;
+	char *copy = strdup(root);
+
+	if (!copy)
+		return -ENOMEM;
+	if (h->count && number(h->json[0], "uptime_s") > number(copy, "uptime_s"))
+		top_history_clear(h);
+	if (h->count == TOP_DOCUMENTS)
+		free(h->json[--h->count]);
+	memmove(h->json + 1, h->json, h->count * sizeof h->json[0]);
+	h->json[0] = copy;
+	h->count++;
+	return 0;
+}
+
+void top_history_clear(struct top_history *h)
+{
+	while (h->count)
+		free(h->json[--h->count]);
+}
 
 /* ---- lines ---- */
 
-static int width_of(struct top_look look)
+/* Appends three digits that mean something. */
+static void put_number(struct text *to, int width, double x)
 {
-	if (look.width < TOP_WIDTH_MIN)
-		return TOP_WIDTH_MIN;
-	return look.width > TOP_WIDTH_MAX ? TOP_WIDTH_MAX : look.width;
+	text_printf(to, "%*.*f", width, x >= 99.95 || x == floor(x) ? 0 : x >= 9.995 ? 1 : 2, x);
 }
 
-static struct top_line *add_line(struct top_table *t, enum top_style style)
+static void put_title(struct text *to, const char *now)
 {
-	assert(t->count < TOP_LINES_MAX);
-	struct top_line *line = &t->line[t->count++];
+	const char *draining = at(now, "draining");
+	double connections = number(now, "http.connections"), up_s = number(now, "uptime_s");
+	char policy[NAME_MAX_BYTES];
 
-	line->style = style;
-	line->text[0] = '\0';
-	return line;
+	name_of(now, "scheduler.policy", policy);
+	text_printf(to, "darkroomd: %spolicy %s, up %.0f:%02.0f h, %.0f connection%s\n",
+	            draining && *draining == 't' ? "draining, " : "", policy, floor(up_s / 3600),
+	            floor(fmod(up_s, 3600) / 60), connections, connections == 1 ? "" : "s");
 }
 
-/* Appends to ASCII, up to the width. */
-static void put(struct top_line *line, int width, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
-
-static void put(struct top_line *line, int width, const char *format, ...)
+/* Appends a quantile of the uploads of the buckets, or "-" if there were none, and what follows. */
+static void put_quantile(struct text *to, const double *count, const double *ms, unsigned buckets,
+                         double q, const char *behind)
 {
-	size_t length = strlen(line->text), room = (size_t)width + 1;
-	va_list args;
+	double left = 0;
+	unsigned i;
 
-	if (length + 1 >= room)
+	for (i = 0; i < buckets; i++)
+		left += count[i] * q;
+	bool is_empty = buckets == 0 || left <= 0;
+
+	for (i = 0; i + 1 < buckets && (left -= count[i]) > 0;)
+		i++;
+	if (is_empty)
+		text_puts(to, "-");
+	else
+		put_number(to, 0, ms[i] * 0.92); /* the middle of the bucket */
+	text_puts(to, behind);
+}
+
+/* The documents leave out buckets without uploads. */
+static void put_uploads(struct text *to, struct change buckets)
+{
+	double count[HISTOGRAM_BUCKETS], ms[HISTOGRAM_BUCKETS];
+	const char *then = next(buckets.then, NULL);
+	unsigned n = 0;
+
+	for (const char *b = NULL; (b = next(buckets.now, b)) && n < HISTOGRAM_BUCKETS; n++) {
+		ms[n] = number(b, "below_ms");
+		count[n] = buckets.s > 0 ? number(b, "count") : 0;
+		while (then && number(then, "below_ms") < ms[n])
+			then = next(buckets.then, then);
+		if (then && buckets.s > 0 && number(then, "below_ms") == ms[n])
+			count[n] = fmax(count[n] - number(then, "count"), 0);
+	}
+	text_printf(to, "uploads of the last %.0f s: p50 ", buckets.s);
+	put_quantile(to, count, ms, n, 0.5, ", p90 ");
+	put_quantile(to, count, ms, n, 0.9, ", p99 ");
+	put_quantile(to, count, ms, n, 0.99, " ms\n");
+}
+
+static void put_totals(struct text *to, struct change c)
+{
+	const char *steps = at(c.now, "overload.degrade");
+	double rejected = sum(at(c.now, "http.rejections")), degraded = 0,
+	       since = fmax(rejected - sum(at(c.then, "http.rejections")), 0);
+
+	/* A step contains the steps before it. */
+	for (const char *step = NULL; (step = next(steps, step));)
+		degraded = fmax(degraded, number(step, "images"));
+	put_number(to, 0, per_s(c, "images.stored"));
+	text_printf(to, " images/s   %.0f stored   %.0f in flight   memory %.0f of %.0f MiB\n",
+	            number(c.now, "images.stored"), number(c.now, "images.in_flight"),
+	            round((number(c.now, "memory.reserved_body_bytes") +
+	                   number(c.now, "memory.reserved_image_bytes")) /
+	                  MIB),
+	            floor(number(c.now, "memory.budget_bytes") / MIB));
+	text_puts(to, "rejected ");
+	put_number(to, 0, c.s > 0 ? since / c.s : 0);
+	text_printf(to, "/s, %.0f in all   degraded %.0f\n", rejected, degraded);
+}
+
+static void put_stage(struct text *to, struct change c, const char *name)
+{
+	double out = growth(c, "events"),
+	       in = out + number(c.now, "queued") - number(c.then, "queued"),
+	       ms = growth(c, "service.sum_ms"), served = growth(c, "service.count");
+
+	if (served <= 0) {
+		ms = number(c.now, "service.sum_ms");
+		served = number(c.now, "service.count");
+	}
+	text_printf(to, "%-14s %6.0f", name, number(c.now, "queued"));
+	put_number(to, 9, c.s > 0 ? fmax(in, 0) / c.s : 0);
+	put_number(to, 9, per_s(c, "events"));
+	put_number(to, 8, served > 0 ? ms / served : 0);
+	text_printf(to, " %6.2f %12.0f\n", per_s(c, "service.sum_ms") / 1000,
+	            number(c.now, "events"));
+}
+
+static void put_stages(struct text *to, struct change stages)
+{
+	const char *then = NULL;
+	char name[NAME_MAX_BYTES];
+
+	text_puts(to, "\nstage           queue     in/s    out/s      ms  cores       events\n");
+	for (const char *s = NULL; (s = next(stages.now, s));) {
+		then = next(stages.then, then); /* a daemon's documents have the same order */
+		name_of(s, "name", name);
+		put_stage(to, (struct change){ s, then, stages.s }, name);
+	}
+}
+
+static void put_rejections(struct text *to, const char *object)
+{
+	char name[NAME_MAX_BYTES];
+	const char *value = NULL;
+
+	if (!next(object, NULL))
 		return;
-	va_start(args, format);
-	vsnprintf(line->text + length, room - length, format, args);
-	va_end(args);
+	text_puts(to, "\n answers  rejected as\n");
+	while ((value = json_reader_next_named(object, value, name, sizeof name)))
+		text_printf(to, "%8.0f  %s\n", number(value, ""), name);
 }
 
-/* Three digits that mean something. */
-static void print_number(char to[CELL_MAX], double x)
+void top_table(const struct top_history *h, struct text *to)
 {
-	snprintf(to, CELL_MAX, "%.*f", x >= 99.95 || x == floor(x) ? 0 : x >= 9.995 ? 1 : 2, x);
-}
+	assert(h->count > 0);
+	struct change c = { h->json[0], h->json[h->count - 1], 0 };
 
-/* ---- the first line ---- */
-
-static void print_uptime(char to[CELL_MAX], double uptime_s)
-{
-	unsigned minutes = uptime_s < 1e9 ? (unsigned)(uptime_s / 60) : 0;
-
-	if (minutes < 1)
-		snprintf(to, CELL_MAX, "%.0f s", floor(uptime_s));
-	else if (minutes < 120)
-		snprintf(to, CELL_MAX, "%u min", minutes);
-	else if (minutes < 48 * 60)
-		snprintf(to, CELL_MAX, "%u h", minutes / 60);
-	else
-		snprintf(to, CELL_MAX, "%u days", minutes / (24 * 60));
-}
-
-void top_title(const struct top_figures *f, struct top_look look, struct top_line *to)
-{
-	const struct top_document *d = f->now;
-	int width = width_of(look);
-	char uptime[CELL_MAX];
-
-	print_uptime(uptime, d->uptime_s);
-	to->style = TOP_PLAIN;
-	to->text[0] = '\0';
-	put(to, width, "%s%spolicy %s, up %s, %" PRIu64 " connection%s",
-	    width < WIDE ? "" : "darkroomd: ", d->is_draining ? "draining, " : "", d->policy,
-	    uptime, d->connections, d->connections == 1 ? "" : "s");
-}
-
-/* ---- figures, as many on a line as fit ---- */
-
-static void put_item(struct top_table *t, int width, const char *item)
-{
-	struct top_line *line = &t->line[t->count - 1];
-	size_t length = strlen(line->text);
-
-	if (length && length + 3 + strlen(item) > (size_t)width) {
-		line = add_line(t, TOP_PLAIN);
-		length = 0;
-	}
-	put(line, width, "%s%s", length ? "   " : "", item);
-}
-
-static void print_ms(char to[CELL_MAX], double ms)
-{
-	if (ms < 0)
-		snprintf(to, CELL_MAX, "-");
-	else
-		print_number(to, ms);
-}
-
-static void put_figures(struct top_table *t, const struct top_figures *f, int width)
-{
-	const struct top_document *d = f->now;
-	char a[CELL_MAX], b[CELL_MAX], c[CELL_MAX], item[4 * CELL_MAX];
-
-	add_line(t, TOP_PLAIN);
-	print_number(a, f->images_per_s);
-	snprintf(item, sizeof item, "%s images/s", a);
-	put_item(t, width, item);
-	snprintf(item, sizeof item, "%" PRIu64 " stored", d->stored);
-	put_item(t, width, item);
-	print_ms(a, f->p50_ms);
-	print_ms(b, f->p90_ms);
-	print_ms(c, f->p99_ms);
-	snprintf(item, sizeof item, "p50 %s, p90 %s, p99 %s ms", a, b, c);
-	put_item(t, width, item);
-	snprintf(item, sizeof item, "%" PRIu64 " in flight", d->in_flight);
-	put_item(t, width, item);
-	print_number(a, round((double)d->memory_bytes / MIB));
-	snprintf(item, sizeof item, "%s of %" PRIu64 " MiB", a, d->budget_bytes / MIB);
-	put_item(t, width, item);
-	print_number(a, f->rejected_per_s);
-	snprintf(item, sizeof item, "rejected %s/s, %" PRIu64 " in all", a, d->rejected);
-	put_item(t, width, item);
-	snprintf(item, sizeof item, "degraded %" PRIu64, d->degraded);
-	put_item(t, width, item);
-}
-
-/* ---- stages ---- */
-
-struct column {
-	const char *title;
-	int width;
-	int drop; /* columns with higher numbers are left out first */
-};
-
-enum { NAME, QUEUE, IN, OUT, MS, BUSY, EVENTS, NOW, COLUMN_COUNT };
-
-static const struct column columns[COLUMN_COUNT] = {
-	[NAME] = { "stage", 13, 0 },    [QUEUE] = { "queue", 6, 1 },    [IN] = { "in/s", 8, 5 },
-	[OUT] = { "out/s", 8, 3 },      [MS] = { "ms", 7, 4 },          [BUSY] = { "busy", 6, 2 },
-	[EVENTS] = { "events", 12, 6 }, [NOW] = { "now in it", 20, 7 },
-};
-
-/* Returns the columns that fit, as bits. */
-static unsigned choose_columns(int width)
-{
-	unsigned chosen = 0;
-
-	for (int drop = 0, used = 0; drop < COLUMN_COUNT; drop++)
-		for (unsigned i = 0; i < COLUMN_COUNT; i++)
-			if (columns[i].drop == drop && (used += columns[i].width) <= width)
-				chosen |= 1U << i;
-	return chosen;
-}
-
-/* Writes a line of cells. The first and the last column are aligned to the left. */
-static void put_cells(struct top_line *line, int width, unsigned chosen,
-                      char cell[COLUMN_COUNT][CELL_MAX])
-{
-	for (unsigned i = 0; i < COLUMN_COUNT; i++) {
-		if (!(chosen & 1U << i))
-			continue;
-		if (i == NAME)
-			put(line, width, "%-*.*s", columns[i].width, columns[i].width, cell[i]);
-		else if (i == NOW)
-			put(line, width, "  %s", cell[i]);
-		else
-			put(line, width, " %*s", columns[i].width - 1, cell[i]);
-	}
-}
-
-static void print_threads(char to[CELL_MAX], const struct top_stage_figures *s)
-{
-	size_t length = 0;
-
-	to[0] = '\0';
-	if (s->thread_count > THREADS_SHOWN)
-		snprintf(to, CELL_MAX, "%u threads", s->thread_count);
-	else
-		for (unsigned i = 0; i < s->thread_count && length < CELL_MAX; i++)
-			length += (size_t)snprintf(to + length, CELL_MAX - length, "%s%s",
-			                           i ? ", " : "", s->thread[i]);
-}
-
-static void put_stage(struct top_table *t, const struct top_stage_figures *s, int width,
-                      unsigned chosen)
-{
-	char cell[COLUMN_COUNT][CELL_MAX];
-
-	snprintf(cell[NAME], CELL_MAX, "%s", s->name);
-	snprintf(cell[QUEUE], CELL_MAX, "%" PRIu64, s->queued);
-	print_number(cell[IN], s->in_per_s);
-	print_number(cell[OUT], s->out_per_s);
-	print_number(cell[MS], s->service_ms);
-	snprintf(cell[BUSY], CELL_MAX, "%.0f %%", 100 * s->busy);
-	snprintf(cell[EVENTS], CELL_MAX, "%" PRIu64, s->events);
-	print_threads(cell[NOW], s);
-	put_cells(add_line(t, s->busy >= MOSTLY ? TOP_BUSY : TOP_PLAIN), width, chosen, cell);
-}
-
-static void put_stages(struct top_table *t, const struct top_figures *f, int width)
-{
-	unsigned chosen = choose_columns(width);
-	char head[COLUMN_COUNT][CELL_MAX];
-
-	for (unsigned i = 0; i < COLUMN_COUNT; i++)
-		snprintf(head[i], CELL_MAX, "%s", columns[i].title);
-	put_cells(add_line(t, TOP_HEAD), width, chosen, head);
-	for (unsigned i = 0; i < f->now->stage_count; i++)
-		put_stage(t, &f->stage[i], width, chosen);
-}
-
-/* ---- threads ---- */
-
-static void append(struct top_line *line, const char *text)
-{
-	size_t length = strlen(line->text);
-
-	snprintf(line->text + length, sizeof line->text - length, "%s", text);
-}
-
-/* Appends a bar of the given columns, which is filled by a share. Eighths of a block are for UTF-8:
- * U+2588 is a whole one, U+258F an eighth. */
-static void put_bar(struct top_line *line, int width, double share, bool is_utf8)
-{
-	int eighths = (int)lround(share * 8 * width);
-
-	for (int i = 0; i < width; i++, eighths -= 8) {
-		char block[4] = " ";
-
-		if (is_utf8 && eighths > 0)
-			snprintf(block, sizeof block, "\xE2\x96%c",
-			         (char)(eighths >= 8 ? 0x88 : 0x90 - eighths));
-		else if (eighths >= 4)
-			block[0] = '#';
-		append(line, block); /* the line has room for three bytes a column */
-	}
-}
-
-static void put_threads(struct top_table *t, const struct top_figures *f, int width, bool is_utf8)
-{
-	int bar = width - 10 - 6 - 2 - 13;
-
-	bar = bar > BAR_MAX ? BAR_MAX : bar < 4 ? 0 : bar;
-	put(add_line(t, TOP_HEAD), width, "%-10s %5s  %*s%s", "thread", "busy", bar ? bar + 1 : 0,
-	    "", "mostly in");
-	for (unsigned i = 0; i < f->now->thread_count; i++) {
-		const struct top_thread_figures *thread = &f->thread[i];
-		struct top_line *line = add_line(t, thread->busy >= MOSTLY ? TOP_BUSY : TOP_PLAIN);
-		char busy[CELL_MAX];
-
-		snprintf(busy, sizeof busy, "%.0f %%", 100 * thread->busy);
-		put(line, width, "%-10.10s %5s  ", thread->name, busy);
-		size_t before = strlen(line->text);
-
-		if (bar) {
-			put_bar(line, bar, thread->busy, is_utf8);
-			append(line, " ");
-		}
-		int extra = (int)(strlen(line->text) - before) - (bar ? bar + 1 : 0);
-
-		put(line, width + extra, "%s", thread->most);
-	}
-}
-
-/* ---- all ---- */
-
-static void put_rejections(struct top_table *t, const struct top_document *d, int width)
-{
-	if (!d->rejection_count)
-		return;
-	put(add_line(t, TOP_HEAD), width, "%8s  rejected as", "answers");
-	for (unsigned i = 0; i < d->rejection_count; i++)
-		put(add_line(t, TOP_BAD), width, "%8" PRIu64 "  %s", d->rejection[i].count,
-		    d->rejection[i].name);
-}
-
-void top_table(const struct top_figures *f, struct top_look look, struct top_table *to)
-{
-	int width = width_of(look);
-
-	to->count = 0;
-	put_figures(to, f, width);
-	if (!look.is_compact)
-		add_line(to, TOP_PLAIN);
-	put_stages(to, f, width);
-	if (!look.is_compact)
-		add_line(to, TOP_PLAIN);
-	put_threads(to, f, width, look.is_utf8);
-	if (!look.is_compact && f->now->rejection_count)
-		add_line(to, TOP_PLAIN);
-	put_rejections(to, f->now, width);
+	c.s = number(c.now, "uptime_s") - number(c.then, "uptime_s");
+	put_title(to, c.now);
+	put_totals(to, c);
+	put_uploads(to, part(c, "http.uploads.buckets"));
+	put_stages(to, part(c, "stages"));
+	put_rejections(to, at(c.now, "http.rejections"));
 }

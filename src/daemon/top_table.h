@@ -1,46 +1,32 @@
 /*
- * top_table.h - the figures of ctl top as lines of a given width. Knows no terminal.
+ * top_table.h - the table of ctl top: differences between documents of /stats, as lines of text.
  *
- * Main thread.
+ * darkroom-http(7) describes the documents, which are not trusted. The operator's page computes the
+ * same figures. Knows no terminal and no socket. Main thread.
  */
 #ifndef DARKROOM_DAEMON_TOP_TABLE_H
 #define DARKROOM_DAEMON_TOP_TABLE_H
 
 #include <stdbool.h>
 
-#include "top_figures.h"
+struct text;
 
-#define TOP_WIDTH_MIN 20
-#define TOP_WIDTH_MAX 200
-#define TOP_LINES_MAX (TOP_THREADS_MAX + STAGE_COUNT_MAX + TOP_REJECTIONS_MAX + 32)
+#define TOP_DOCUMENTS 11 /* half a second each: the figures are those of five seconds */
 
-enum top_style {
-	TOP_PLAIN,
-	TOP_HEAD, /* of a table */
-	TOP_BUSY, /* a stage or thread that is busy for 90 % of its time or more */
-	TOP_BAD   /* what was rejected or degraded */
-};
-
-struct top_line {
-	enum top_style style;
-	char text[TOP_WIDTH_MAX * 3 + 1]; /* UTF-8 has up to three bytes a column here */
-};
-
-struct top_table {
+/* The last documents, the newest first. All zero: none. */
+struct top_history {
 	unsigned count;
-	struct top_line line[TOP_LINES_MAX];
+	char *json[TOP_DOCUMENTS]; /* of malloc() */
 };
 
-struct top_look {
-	int width;       /* columns, of which TOP_WIDTH_MIN to TOP_WIDTH_MAX are used */
-	bool is_utf8;    /* bars are blocks; otherwise # */
-	bool is_compact; /* without empty lines */
-};
+/* Adds a copy of a document. If the daemon was restarted, the earlier documents are dropped.
+ * Returns 0, -EPROTO if the text is not a document of /stats, or -ENOMEM. */
+int top_history_add(struct top_history *h, const char *json);
 
-/* Writes the first line: policy, uptime, connections. */
-void top_title(const struct top_figures *f, struct top_look look, struct top_line *to);
+/* Drops all documents. */
+void top_history_clear(struct top_history *h);
 
-/* Writes the figures, the stages, the threads, and what was rejected. */
-void top_table(const struct top_figures *f, struct top_look look, struct top_table *to);
+/* Appends the lines for the last document; h->count >= 1. All is printable ASCII. */
+void top_table(const struct top_history *h, struct text *to);
 
 #endif

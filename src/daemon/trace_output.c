@@ -4,45 +4,22 @@
 #include "trace_output.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/text.h"
 #include "log/log.h"
-#include "sched/trace.h"
-#include "sched/trace_format.h"
+#include "sched/core/trace.h"
+#include "telemetry/trace_format.h"
 
 #define READ_MS 50                /* between two readings of the rings */
 #define TICK_NS NS_PER_S          /* between two records of type TRACE_TICK */
 #define GIVE_UP_NS (5 * NS_PER_S) /* for a client to read the rest */
 #define NAMES_MAX 2048
-
-int trace_output_open(const char *path)
-{
-	int fd = open(path, O_WRONLY | O_CREAT | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0644),
-	    err = fd < 0 ? -errno : 0;
-	struct stat st;
-
-	if (!err && fstat(fd, &st))
-		err = -errno;
-	if (!err && !S_ISREG(st.st_mode))
-		err = -EINVAL;
-	if (!err && ftruncate(fd, 0))
-		err = -errno;
-	if (!err)
-		return fd;
-	log_error("--trace %s: %s", path,
-	          err == -EINVAL ? "expected a regular file" : strerror(-err));
-	if (fd >= 0)
-		close(fd);
-	return err;
-}
 
 /* ---- writing ---- */
 
@@ -150,7 +127,6 @@ int trace_output_start(struct trace_output *t, struct graph *g, int fd, bool is_
 	}
 	t->fd = fd;
 	t->is_client = is_client;
-	t->bytes_max = is_client ? t->bytes_max : TRACE_BYTES_MAX;
 	t->state = TRACE_OUTPUT_RECORDING;
 	t->until_ns = is_client ? now_ns + t->seconds * NS_PER_S : UINT64_MAX;
 	t->tick_ns = now_ns;
@@ -173,7 +149,7 @@ int trace_output_tick(struct trace_output *t, struct graph *g)
 	if (!trace_output_is_on(t))
 		return -1;
 	if (t->state == TRACE_OUTPUT_RECORDING &&
-	    (now_ns >= t->until_ns || t->bytes >= t->bytes_max))
+	    (now_ns >= t->until_ns || t->bytes >= TRACE_BYTES_MAX))
 		stop_recording(t, g, now_ns);
 	int err = pump(t, g);
 

@@ -14,8 +14,7 @@
 struct graph;
 
 #define TRACE_SECONDS_MAX 3600u
-#define TRACE_BYTES_MAX (UINT64_C(1) << 30)       /* a longer trace ends */
-#define TRACE_PAGE_BYTES_MAX (UINT64_C(16) << 20) /* one for a web page */
+#define TRACE_BYTES_MAX (UINT64_C(1) << 30) /* a longer trace ends */
 
 enum trace_output_state {
 	TRACE_OUTPUT_RECORDING,
@@ -26,8 +25,7 @@ enum trace_output_state {
 struct trace_output {
 	int fd; /* -1: no trace is on */
 	bool is_client;
-	unsigned seconds; /* that a client has asked for, and bytes that it may get */
-	uint64_t bytes_max;
+	unsigned seconds; /* that a client has asked for */
 	enum trace_output_state state;
 	uint64_t until_ns;   /* the end of the recording, then of the patience with a client */
 	uint64_t tick_ns;    /* when the next record of type TRACE_TICK is due */
@@ -35,10 +33,6 @@ struct trace_output {
 	size_t sent, length; /* of the buffer */
 	char buffer[(size_t)64 << 10];
 };
-
-/* Opens the file of --trace, with the rights of the user that starts the daemon. Returns the
- * descriptor, or -errno, logged. */
-int trace_output_open(const char *path);
 
 /* Starts a trace to a file without a limit of time, or to the socket of a client for t->seconds.
  * Owns fd from here on. Returns 0 or -errno, logged. */

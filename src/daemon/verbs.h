@@ -6,6 +6,8 @@
 #ifndef DARKROOM_DAEMON_VERBS_H
 #define DARKROOM_DAEMON_VERBS_H
 
+#include <stdbool.h>
+
 struct conf;
 struct options;
 struct program;
@@ -20,7 +22,7 @@ int verb_dump(const struct conf *conf);
 /* --topology: prints the machine and the place of each thread. */
 int verb_topology(const struct conf *conf);
 
-/* --keys: prints every key with its default and meaning. */
-int verb_keys(void);
+/* --keys: prints the keys with their defaults and meanings; has_experiments: all. */
+int verb_keys(bool has_experiments);
 
 #endif

@@ -1,9 +1,9 @@
 /*
- * quota.c - the CPU quotas of control groups.
+ * cores.c - counts cores, and reads the CPU quotas of control groups.
  *
- * Every group above the process's own limits it as well. Any thread, once opened.
+ * Every group above the process's own limits it as well. The files stay open.
  */
-#include "quota.h"
+#include "cores.h"
 
 #include <fcntl.h>
 #include <stdbool.h>
@@ -13,7 +13,19 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "topology.h"
+
 #define LINE_MAX_BYTES 4096
+#define LEVELS_MAX 16 /* nested groups that are read, from the innermost outwards */
+
+struct level {
+	int quota_fd;  /* v2: both numbers in one file */
+	int period_fd; /* v1; otherwise -1 */
+};
+
+static struct level levels[LEVELS_MAX];
+static unsigned level_count;
+static unsigned core_count; /* that the cpuset and the affinity allow; 0: not counted yet */
 
 static int open_in(const char *mount, const char *group, const char *file)
 {
@@ -25,11 +37,11 @@ static int open_in(const char *mount, const char *group, const char *file)
 
 /* Opens one level if it exists. In a container the path may be one of the host, of which only
  * the upper levels are visible. */
-static void open_level(struct quota *q, const char *mount, const char *group, bool is_v1)
+static void open_level(const char *mount, const char *group, bool is_v1)
 {
-	struct quota_level level = { .quota_fd = open_in(mount, group,
-		                                         is_v1 ? "cpu.cfs_quota_us" : "cpu.max"),
-		                     .period_fd = -1 };
+	struct level level = { .quota_fd = open_in(mount, group,
+		                                   is_v1 ? "cpu.cfs_quota_us" : "cpu.max"),
+		               .period_fd = -1 };
 
 	if (level.quota_fd < 0)
 		return;
@@ -40,18 +52,18 @@ static void open_level(struct quota *q, const char *mount, const char *group, bo
 			return;
 		}
 	}
-	q->level[q->count++] = level;
+	levels[level_count++] = level;
 }
 
 /* Opens the group and all groups above it, up to the mount. Truncates group. */
-static void open_levels(struct quota *q, const char *mount, char *group, bool is_v1)
+static void open_levels(const char *mount, char *group, bool is_v1)
 {
 	size_t length = strlen(group);
 
-	while (q->count < QUOTA_LEVELS_MAX) {
+	while (level_count < LEVELS_MAX) {
 		while (length > 0 && group[length - 1] == '/')
 			group[--length] = '\0';
-		open_level(q, mount, group, is_v1);
+		open_level(mount, group, is_v1);
 		if (length == 0)
 			return;
 		while (length > 0 && group[length - 1] != '/')
@@ -71,7 +83,7 @@ static bool list_has(const char *list, const char *word)
 }
 
 /* Opens the groups of one line: HIERARCHY:CONTROLLERS:PATH, without controllers in version 2. */
-static void open_line(struct quota *q, const char *mount, char *line)
+static void open_line(const char *mount, char *line)
 {
 	char v1_mount[LINE_MAX_BYTES];
 	char *controllers = strchr(line, ':'),
@@ -84,40 +96,41 @@ static void open_line(struct quota *q, const char *mount, char *line)
 	if (group[0] != '/' || strstr(group, "/.."))
 		return;
 	if (controllers[0] == '\0') {
-		open_levels(q, mount, group, false);
+		open_levels(mount, group, false);
 		return;
 	}
 	int n = snprintf(v1_mount, sizeof v1_mount, "%s/cpu",
 	                 mount); /* a link if controllers share a mount */
 
 	if (list_has(controllers, "cpu") && n > 0 && (size_t)n < sizeof v1_mount)
-		open_levels(q, v1_mount, group, true);
+		open_levels(v1_mount, group, true);
 }
 
-void quota_open(struct quota *q, const char *membership, const char *mount)
+static void close_levels(void)
 {
-	char line[LINE_MAX_BYTES];
-	FILE *f = fopen(membership, "re");
-
-	q->count = 0;
-	if (!f)
-		return;
-	while (fgets(line, sizeof line, f)) {
-		line[strcspn(line, "\n")] = '\0';
-		open_line(q, mount, line);
-	}
-	fclose(f);
-}
-
-void quota_close(struct quota *q)
-{
-	while (q->count > 0) {
-		const struct quota_level *level = &q->level[--q->count];
+	while (level_count > 0) {
+		const struct level *level = &levels[--level_count];
 
 		close(level->quota_fd);
 		if (level->period_fd >= 0)
 			close(level->period_fd);
 	}
+}
+
+void cores_read(unsigned count, const char *membership, const char *mount)
+{
+	char line[LINE_MAX_BYTES];
+	FILE *f = fopen(membership, "re");
+
+	close_levels();
+	core_count = count;
+	if (!f)
+		return;
+	while (fgets(line, sizeof line, f)) {
+		line[strcspn(line, "\n")] = '\0';
+		open_line(mount, line);
+	}
+	fclose(f);
 }
 
 /* Reads at most 2 numbers from the start of the file and returns their count. "max 100000" has
@@ -141,7 +154,7 @@ static unsigned read_numbers(int fd, uint64_t *number)
 	return n;
 }
 
-static unsigned level_cores(const struct quota_level *level, unsigned cores)
+static unsigned level_cores(const struct level *level, unsigned cores)
 {
 	uint64_t number[2], period[2];
 	unsigned n = read_numbers(level->quota_fd, number);
@@ -158,9 +171,27 @@ static unsigned level_cores(const struct quota_level *level, unsigned cores)
 	return granted < cores ? (unsigned)granted : cores;
 }
 
-unsigned quota_cores(const struct quota *q, unsigned cores)
+/* Counts the cores of this machine, or of the one that hwloc is told to describe. */
+static void read_machine(void)
 {
-	for (unsigned i = 0; i < q->count; i++)
-		cores = level_cores(&q->level[i], cores);
+	struct topology *t;
+
+	if (topology_new(&t)) {
+		core_count = 1; /* the daemon does not start without a topology */
+		return;
+	}
+	cores_read(topology_core_count(t), topology_is_here(t) ? "/proc/self/cgroup" : "",
+	           "/sys/fs/cgroup");
+	topology_free(t);
+}
+
+unsigned cores_usable(void)
+{
+	if (core_count == 0)
+		read_machine();
+	unsigned cores = core_count;
+
+	for (unsigned i = 0; i < level_count; i++)
+		cores = level_cores(&levels[i], cores);
 	return cores;
 }

@@ -1,5 +1,5 @@
 /*
- * partition.h - the division of the stage graph into parts with cores of their own (METIS).
+ * partition.h - the division of the stage graph into parts with cores of their own.
  *
  * A stage's weight is its processing time, an edge's weight the events that pass. Each part gets
  * cores in proportion to its load, at least one. The load per core of the heaviest part is
@@ -10,6 +10,7 @@
 #define DARKROOM_LAYOUT_PARTITION_H
 
 #include <limits.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/limits.h"
@@ -18,6 +19,7 @@
 struct text;
 
 #define PARTITION_NONE UINT_MAX /* the part of a stage that is in no part */
+#define PARTITION_STAGES_MAX 11 /* stages in parts */
 
 /* Below this imbalance parts count as balanced, and the cut decides. Workers of a part wait for
  * that share of their time in any case. */
@@ -45,7 +47,7 @@ struct partition {
 /*
  * Fills *p with the given number of parts, none of them empty, for the given number of cores.
  * Returns 0, or -EINVAL with the reason in error, which may be NULL: fewer stages or cores than
- * parts, or no parts. Main thread, because METIS has global state.
+ * parts, or no parts. w->stages are PARTITION_STAGES_MAX at most. Any thread.
  */
 int partition_build(struct partition *p, const struct partition_weights *w, unsigned parts,
                     unsigned cores, struct text *error);
@@ -53,6 +55,9 @@ int partition_build(struct partition *p, const struct partition_weights *w, unsi
 /* Recomputes load, cut and imbalance of p's parts and cores under other weights. Stages that the
  * weights leave out count 0. Any thread. */
 void partition_measure(struct partition *p, const struct partition_weights *w);
+
+/* Returns whether the weights come from enough events to make parts from. */
+bool partition_weights_suffice(const struct partition_weights *w);
 
 /* Subtracts an earlier sample of the same sums: w -= before. */
 void partition_weights_subtract(struct partition_weights *w,

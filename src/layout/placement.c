@@ -155,9 +155,7 @@ static void place_domain(struct placement *p, const struct request *r, unsigned 
 	for (unsigned i = 0; i < count; i++) {
 		unsigned core = is_spacious ? first + i : first_core(r, before + i);
 
-		to[i] = (struct placement_worker){ .core = core,
-			                           .node = topology_core(r->topology, core)->node,
-			                           .domain = domain };
+		to[i] = (struct placement_worker){ .core = core, .domain = domain };
 	}
 	p->domain[domain] = (struct topology_range){ first, to[count - 1].core - first + 1 };
 }
@@ -189,17 +187,4 @@ int placement_domains(struct placement *p, const struct topology *t, const unsig
 	p->worker_count = r.worker_count;
 	p->domain_count = domain_count;
 	return 0;
-}
-
-int placement_build(struct placement *p, const struct topology *t, unsigned workers,
-                    unsigned replicas)
-{
-	unsigned domain[PLACEMENT_WORKERS_MAX];
-
-	*p = (struct placement){ 0 };
-	if (replicas == 0 || replicas > workers || workers > PLACEMENT_WORKERS_MAX)
-		return -EINVAL;
-	for (unsigned i = 0; i < replicas; i++)
-		domain[i] = workers / replicas + (i < workers % replicas ? 1 : 0);
-	return placement_domains(p, t, domain, replicas);
 }

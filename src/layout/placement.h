@@ -15,7 +15,6 @@
 
 struct placement_worker {
 	unsigned core;   /* number for topology_bind() */
-	unsigned node;   /* NUMA node of that core */
 	unsigned domain; /* from 0 */
 };
 
@@ -27,15 +26,11 @@ struct placement {
 };
 
 /*
- * Distributes workers evenly over replicas: their numbers differ by at most one. 1 replica stands
- * for layout shared. With fewer workers than cores, those of a replica stay together in its piece
- * of the machine. With more workers than cores, cores get several. Returns 0, or -EINVAL: no
- * workers, more than PLACEMENT_WORKERS_MAX, or fewer than replicas.
+ * Places workers[domain] >= 1 workers of each domain. With fewer workers than cores, those of a
+ * domain stay together in its piece of the machine. With more workers than cores, cores get
+ * several. Returns 0, or -EINVAL: no domains, a domain without workers, or more than
+ * PLACEMENT_WORKERS_MAX.
  */
-int placement_build(struct placement *p, const struct topology *t, unsigned workers,
-                    unsigned replicas);
-
-/* Does the same with workers[domain] >= 1 workers for each domain. */
 int placement_domains(struct placement *p, const struct topology *t, const unsigned *workers,
                       unsigned domain_count);
 

@@ -13,7 +13,6 @@
 
 #include "base/check.h"
 #include "log/log.h"
-#include "quota.h"
 
 #define CPUS_MAX (8 * CPU_SETSIZE) /* upper bound of the kernel's configuration */
 
@@ -22,7 +21,6 @@ struct topology {
 	hwloc_obj_type_t core_type; /* some virtual machines show no cores, only processing units */
 	struct topology_core *core;
 	unsigned core_count;
-	struct quota quota;
 };
 
 /* Leaves out devices and instruction caches, which makes startup fast. */
@@ -154,9 +152,7 @@ int topology_new(struct topology **out)
 		topology_free(t);
 		return err;
 	}
-	if (topology_is_here(t))
-		quota_open(&t->quota, "/proc/self/cgroup", "/sys/fs/cgroup");
-	else
+	if (!topology_is_here(t))
 		log_notice("topology: hwloc describes another machine; "
 		           "workers are not bound to cores");
 	*out = t;
@@ -168,7 +164,6 @@ void topology_free(struct topology *t)
 	if (!t)
 		return;
 	hwloc_topology_destroy(t->hwloc);
-	quota_close(&t->quota);
 	free(t->core);
 	free(t);
 }
@@ -192,11 +187,6 @@ unsigned topology_node_count(const struct topology *t)
 	for (unsigned i = 1; i < t->core_count; i++)
 		count += t->core[i].node != t->core[i - 1].node;
 	return count;
-}
-
-unsigned topology_cpu_quota(const struct topology *t)
-{
-	return quota_cores(&t->quota, t->core_count);
 }
 
 bool topology_is_here(const struct topology *t)
@@ -237,14 +227,4 @@ int topology_bind(const struct topology *t, struct topology_range cores)
 	for (unsigned i = 0; i < cores.count; i++)
 		add_cpus(cpus, sizeof cpus, cpus_of(t, cores.first + i));
 	return sched_setaffinity(0, sizeof cpus, cpus) ? -errno : 0;
-}
-
-bool topology_is_on(const struct topology *t, struct topology_range cores)
-{
-	int cpu = sched_getcpu();
-
-	for (unsigned i = 0; i < cores.count && cpu >= 0 && topology_is_here(t); i++)
-		if (hwloc_bitmap_isset(cpus_of(t, cores.first + i), (unsigned)cpu))
-			return true;
-	return cores.count == 0 || cpu < 0 || !topology_is_here(t);
 }

@@ -42,19 +42,11 @@ const struct topology_core *topology_core(const struct topology *t, unsigned cor
 /* Returns the number of NUMA nodes that have such cores, >= 1. */
 unsigned topology_node_count(const struct topology *t);
 
-/* Returns the CPU time that the process may use, in cores, >= 1: the allowed cores, or less by
- * the cgroup's quota, rounded up. hwloc does not see the quota. */
-unsigned topology_cpu_quota(const struct topology *t);
-
 /* Returns whether t describes the machine that the process runs on. */
 bool topology_is_here(const struct topology *t);
 
 /* Binds the calling thread to the cores. It runs on one of them when this returns. Does nothing
  * if t describes another machine. Returns 0 or -errno. */
 int topology_bind(const struct topology *t, struct topology_range cores);
-
-/* Returns whether the calling thread runs on one of the cores now. True if t describes another
- * machine. */
-bool topology_is_on(const struct topology *t, struct topology_range cores);
 
 #endif

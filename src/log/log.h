@@ -2,16 +2,16 @@
  * log.h - messages for the operator on standard error, and lines about requests, there or in a
  * file.
  *
- * From log_start() to log_stop() no call waits: lines go into a bounded ring, and a thread of the
- * log writes them. Lines without room are dropped and counted. Before and after, messages are
- * written at once. Under systemd a message begins with the priority that journald expects
+ * From log_start() to log_stop() no call waits for the reader of the lines: they go into bounded
+ * buffers, and a thread of the log writes them. Lines without room are dropped and counted. Before
+ * and after, messages are written at once. Under systemd a message begins with the priority that
+ * journald expects
  * (<3>..<7>), otherwise with the time; on a terminal without the date. Any thread, unless stated
  * otherwise.
  */
 #ifndef DARKROOM_LOG_LOG_H
 #define DARKROOM_LOG_LOG_H
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -37,12 +37,11 @@ void log_write(enum log_level level, const char *format, ...) __attribute__((for
 #define LOG_BURST 10                        /* messages that one place writes per window */
 #define LOG_WINDOW_NS UINT64_C(10000000000) /* the others are counted, and reported later */
 
-/* One place in the code. Zeroed; lives as long as the process. */
+/* One place in the code. Zeroed; lives as long as the process. Belongs to the log. */
 struct log_limit {
-	_Atomic uint64_t window_ns;           /* start of the window */
-	_Atomic uint32_t written, suppressed; /* in the window; not yet reported */
-	_Atomic bool is_listed;
-	/* fixed once it is listed */
+	uint64_t window_ns;           /* start of the window; 0: there was none */
+	uint32_t written, suppressed; /* in the window; not yet reported */
+	/* of the first message that was suppressed; format NULL: none was */
 	enum log_level level;
 	const char *format;
 	struct log_limit *next;

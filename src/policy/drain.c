@@ -3,11 +3,11 @@
  *
  * Stages that have work are visited in pipeline order, repeatedly. Stages without work are never
  * visited, as in Color (Gordon 2010, 3.1.4). A visit to the first stage starts one image; visits to
- * the others serve all that waits (sched/schedule_build.c). Similar steps of one image therefore
- * follow one another (a cohort, Larus & Parkes 2002), on the core that has its pixels, and no
- * second image waits half finished. With SRPT's order, from the last stage backward (3.1.2), each
- * step would be a visit of its own: response times were the same, and CPU time per image was 2 %
- * higher.
+ * the others serve all that waits (sched/core/schedule.c). Similar steps of one image
+ * therefore follow one another (a cohort, Larus & Parkes 2002), on the core that has its pixels,
+ * and no second image waits half finished. With SRPT's order, from the last stage backward (3.1.2),
+ * each step would be a visit of its own: response times were the same, and CPU time per image was 2
+ * % higher.
  *
  * The first stage serves the smallest image first (stage_queue.h), and a small image interrupts the
  * decoding of a large one. Six clients with 12-megapixel files otherwise delay the small files of

@@ -5,13 +5,12 @@
  * A worker rebuilds its table when it has reached the end. It also does so when there are new
  * rates, because under load a table lasts for seconds.
  */
-#include "mg1.h"
-
 #include <math.h>
 
 #include "base/check.h"
 #include "policy.h"
 
+#define MG1_TABLE_MAX 144 /* slots; golden-ratio placement needs a Fibonacci number */
 #define LOAD_MIN 0.005
 #define LOAD_MAX 0.99
 #define STAGES_MAX 64
@@ -27,7 +26,8 @@ struct mg1 {
 
 static_assert(sizeof(struct mg1) <= POLICY_STATE_MAX, "a worker keeps the state");
 
-double mg1_load(const struct stage_rates *r)
+/* Returns the load of a stage, rho: arrival rate / service rate, per core, within bounds. */
+static double mg1_load(const struct stage_rates *r)
 {
 	double load = r->service_per_s > 0
 	                      ? r->arrival_per_s / r->service_per_s / (r->cores ? r->cores : 1)
@@ -36,7 +36,9 @@ double mg1_load(const struct stage_rates *r)
 	return load < LOAD_MIN ? LOAD_MIN : load > LOAD_MAX ? LOAD_MAX : load;
 }
 
-double mg1_weight(const struct stage_rates *r)
+/* Returns the weight that the number of visits is proportional to: sqrt(rho (1 - rho)) with
+ * exhaustive service, sqrt(rho (1 + rho)) with gated service (Boxma, Levy & Weststrate 1993). */
+static double mg1_weight(const struct stage_rates *r)
 {
 	double load = mg1_load(r);
 
@@ -70,7 +72,11 @@ static void visit_counts(unsigned *count, unsigned slots, unsigned n, const doub
 	count[most] += slots - used;
 }
 
-void mg1_table(unsigned char *table, unsigned slots, unsigned n, const double *weight)
+/* Fills table[slots] with stage numbers. Stage i gets floor(weight_i / sum * slots) visits, at
+ * least one, spread by the golden ratio. Remaining slots go to the most frequent stage. n <= slots
+ * <= MG1_TABLE_MAX.
+ */
+static void mg1_table(unsigned char *table, unsigned slots, unsigned n, const double *weight)
 {
 	unsigned count[STAGES_MAX];
 	unsigned k = 0;

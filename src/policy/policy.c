@@ -1,4 +1,4 @@
-/* policy.c - the registry of policies, for --help, validation and /stats. Any thread. */
+/* policy.c - lookups in the table of policies, for --help, validation and /stats. Any thread. */
 #include "policy.h"
 
 #include <string.h>
@@ -7,49 +7,45 @@
 #include "base/text.h"
 
 /* These three have no visit order: their mechanism determines the next stage. */
-static const struct policy_class policy_color = {
+const struct policy_class policy_color = {
 	.name = "color",
 	.help = "one thread per core, all waiting on one central queue of stages and events",
 	.mechanism = POLICY_COLOR,
 };
 
-static const struct policy_class policy_seda = {
+const struct policy_class policy_seda = {
 	.name = "seda",
 	.help = "a pool of threads for each stage, of fixed or controlled size",
 	.mechanism = POLICY_POOL,
 };
 
-static const struct policy_class policy_thread_per_connection = {
+const struct policy_class policy_thread_per_connection = {
 	.name = "thread-per-connection",
 	.help = "a pool of threads, each serving one connection at a time through all stages",
 	.mechanism = POLICY_THREAD_PER_CONNECTION,
 };
 
-static const struct policy_class *const policies[] = {
-	&policy_drain, &policy_cohort, &policy_mg1,  &policy_srpt,
-	&policy_dbr,   &policy_color,  &policy_seda, &policy_thread_per_connection,
-};
+#define POLICY_ROW(name) &policy_##name,
+static const struct policy_class *const policies[POLICY_COUNT] = { EACH_POLICY(POLICY_ROW) };
 
 const struct policy_class *policy_at(size_t index)
 {
-	return index < COUNT_OF(policies) ? policies[index] : NULL;
+	return index < POLICY_COUNT ? policies[index] : NULL;
 }
-
-static_assert(COUNT_OF(policies) <= POLICY_COUNT_MAX, "visits are counted by policy");
 
 unsigned policy_index(const struct policy_class *policy)
 {
 	unsigned i = 0;
 
-	while (i < COUNT_OF(policies) && policies[i] != policy)
+	while (i < POLICY_COUNT && policies[i] != policy)
 		i++;
-	assert(i < COUNT_OF(policies));
+	assert(i < POLICY_COUNT);
 	return i;
 }
 
 const struct policy_class *policy_find(const char *name)
 {
-	for (size_t i = 0; i < COUNT_OF(policies); i++)
+	for (size_t i = 0; i < POLICY_COUNT; i++)
 		if (strcmp(policies[i]->name, name) == 0)
 			return policies[i];
 	return NULL;
@@ -65,6 +61,6 @@ void policy_list(char *out, size_t size)
 	struct text t;
 
 	text_init(&t, out, size);
-	for (size_t i = 0; i < COUNT_OF(policies); i++)
+	for (size_t i = 0; i < POLICY_COUNT; i++)
 		text_printf(&t, "%s%s", i ? ", " : "", policies[i]->name);
 }

@@ -3,8 +3,7 @@
  *
  * A policy is a pure function of the result of the last visit. It has no queue, lock, clock or
  * allocation. State and rates belong to one worker. A policy does not decide when to sleep; the
- * worker does (sched/worker_loop.c). To add a policy, add a file with its functions and a row in
- * policy.c.
+ * worker does (sched/core/worker.c). A policy is one file here, and one row in policies.h.
  */
 #ifndef DARKROOM_POLICY_POLICY_H
 #define DARKROOM_POLICY_POLICY_H
@@ -16,10 +15,11 @@
 
 #include "base/limits.h"
 #include "base/stage_set.h"
+#include "policies.h"
 
 #define POLICY_STATE_MAX 512 /* bytes of state that a worker has for its policy */
 
-/* How stages get their threads: see sched/mechanism.h. */
+/* How stages get their threads: see sched/core/mechanism.h. */
 enum policy_mechanism {
 	POLICY_POLL = 1,             /* one thread per core; next() determines the next stage */
 	POLICY_COLOR,                /* one thread per core, served by one queue of turns */
@@ -64,7 +64,8 @@ struct policy_class {
 	void (*order)(const void *state, struct policy_order *out);
 };
 
-extern const struct policy_class policy_cohort, policy_mg1, policy_srpt, policy_dbr, policy_drain;
+#define POLICY_DECLARATION(name) extern const struct policy_class policy_##name;
+EACH_POLICY(POLICY_DECLARATION)
 
 /* Returns the policy of that name, or NULL. */
 const struct policy_class *policy_find(const char *name);
@@ -73,10 +74,10 @@ bool policy_is_known(const char *name);
 /* Writes "drain, cohort, ..." to out, for messages. */
 void policy_list(char *out, size_t size);
 
-/* Returns the index of a policy in the registry, < POLICY_COUNT_MAX. */
+/* Returns the index of a policy in the table, < POLICY_COUNT. */
 unsigned policy_index(const struct policy_class *policy);
 
-/* Returns the policy at that index of the registry, or NULL after the last. */
+/* Returns the policy at that index of the table, or NULL after the last. */
 const struct policy_class *policy_at(size_t index);
 
 #endif

@@ -12,6 +12,7 @@
 
 #include "base/limits.h"
 #include "histogram.h"
+#include "policy/policies.h"
 
 /* Adds n. Owner's thread only. Relaxed: readers need no order between counters. */
 static inline void counter_add(_Atomic uint64_t *c, uint64_t n)
@@ -107,7 +108,7 @@ struct stage_counters {
 	STAGE_COUNTERS(COUNTER_MEMBER)
 	STAGE_MAXIMA(COUNTER_MEMBER)
 	/* by policy; empty: without an event, or the exclusive stage was in use */
-	_Atomic uint64_t visits[POLICY_COUNT_MAX], visits_empty[POLICY_COUNT_MAX];
+	_Atomic uint64_t visits[POLICY_COUNT], visits_empty[POLICY_COUNT];
 	struct histogram service, wait;
 	_Atomic uint64_t cpu_ns; /* CPU time of visits, under policies that want rates */
 };

@@ -4,7 +4,7 @@
 #include "base/check.h"
 #include "counter.h"
 
-unsigned histogram_bucket_of(uint64_t ns)
+static unsigned bucket_of(uint64_t ns)
 {
 	if (ns < (UINT64_C(1) << HISTOGRAM_SHIFT))
 		return (unsigned)(ns >> (HISTOGRAM_SHIFT - 2));
@@ -27,7 +27,7 @@ uint64_t histogram_bucket_limit(unsigned bucket)
 
 void histogram_add(struct histogram *h, uint64_t ns, uint64_t n)
 {
-	counter_add(&h->bucket[histogram_bucket_of(ns)], n);
+	counter_add(&h->bucket[bucket_of(ns)], n);
 	counter_add(&h->count, n);
 	counter_add(&h->sum_ns, ns * n);
 }

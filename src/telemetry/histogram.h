@@ -34,7 +34,6 @@ void histogram_collect(struct histogram_sum *sum, const struct histogram *h);
  * observations. */
 double histogram_quantile(const struct histogram_sum *sum, double q);
 
-unsigned histogram_bucket_of(uint64_t ns);
 uint64_t histogram_bucket_limit(unsigned bucket); /* exclusive upper limit in ns */
 
 #endif

@@ -7,11 +7,14 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/text.h"
 #include "histogram.h"
+
+#define METRICS_NAME_MAX 64
 
 /* The bucket of histogram.h whose limit is 2^octave ns. */
 #define BUCKET_BELOW(octave) (((octave)-HISTOGRAM_SHIFT) * 4 + 3)
@@ -123,14 +126,19 @@ void metrics_histogram(struct text *t, const char *name, const struct metrics_la
 	put_uint(t, count);
 }
 
-void metrics_counter(struct text *t, const char *name, const char *help, uint64_t value)
+void metrics_value(struct text *t, const char *name, const char *help, uint64_t value)
 {
-	metrics_family(t, name, "counter", help);
-	metrics_uint(t, name, NULL, value);
-}
+	static const char total[] = "_total";
+	char family[METRICS_NAME_MAX];
+	size_t length = strcspn(name, "{");
 
-void metrics_gauge(struct text *t, const char *name, const char *help, uint64_t value)
-{
-	metrics_family(t, name, "gauge", help);
+	assert(length >= sizeof total && length < sizeof family);
+	memcpy(family, name, length);
+	family[length] = '\0';
+	if (help)
+		metrics_family(t, family,
+		               strcmp(family + length - strlen(total), total) == 0 ? "counter"
+		                                                                   : "gauge",
+		               help);
 	metrics_uint(t, name, NULL, value);
 }

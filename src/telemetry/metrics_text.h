@@ -43,8 +43,8 @@ enum metrics_buckets {
 void metrics_histogram(struct text *t, const char *name, const struct metrics_label *labels,
                        const struct histogram_sum *h, enum metrics_buckets buckets);
 
-/* Write a family of one sample without labels. */
-void metrics_counter(struct text *t, const char *name, const char *help, uint64_t value);
-void metrics_gauge(struct text *t, const char *name, const char *help, uint64_t value);
+/* Writes a family of one sample, whose name may have labels. A name that ends with _total is a
+ * counter's. help: NULL: another sample of the family. */
+void metrics_value(struct text *t, const char *name, const char *help, uint64_t value);
 
 #endif

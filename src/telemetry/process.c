@@ -47,10 +47,10 @@ void process_set_reload(bool has_failed)
 
 static void reloads(struct text *t)
 {
-	metrics_gauge(t, "darkroom_config_last_reload_successful",
+	metrics_value(t, "darkroom_config_last_reload_successful",
 	              "Whether the last reload of the configuration succeeded.",
 	              !atomic_load_explicit(&has_reload_failed, memory_order_relaxed));
-	metrics_gauge(t, "darkroom_config_last_reload_success_timestamp_seconds",
+	metrics_value(t, "darkroom_config_last_reload_success_timestamp_seconds",
 	              "Time of the last successful reload, or of the start.",
 	              atomic_load_explicit(&reload_s, memory_order_relaxed));
 }
@@ -66,9 +66,9 @@ static void memory(struct process *p, struct text *t)
 	data[n] = '\0';
 	if (sscanf(data, "%" SCNu64 " %" SCNu64, &size, &resident) != 2)
 		return;
-	metrics_gauge(t, "process_resident_memory_bytes", "Resident memory size in bytes.",
+	metrics_value(t, "process_resident_memory_bytes", "Resident memory size in bytes.",
 	              resident * page);
-	metrics_gauge(t, "process_virtual_memory_bytes", "Virtual memory size in bytes.",
+	metrics_value(t, "process_virtual_memory_bytes", "Virtual memory size in bytes.",
 	              size * page);
 }
 
@@ -84,10 +84,10 @@ static void descriptors(struct process *p, struct text *t)
 		while ((entry = readdir(p->fds)))
 			count += entry->d_name[0] != '.';
 		pthread_mutex_unlock(&p->lock);
-		metrics_gauge(t, "process_open_fds", "Number of open file descriptors.", count);
+		metrics_value(t, "process_open_fds", "Number of open file descriptors.", count);
 	}
 	if (getrlimit(RLIMIT_NOFILE, &limit) == 0)
-		metrics_gauge(t, "process_max_fds", "Maximum number of open file descriptors.",
+		metrics_value(t, "process_max_fds", "Maximum number of open file descriptors.",
 		              limit.rlim_cur);
 }
 

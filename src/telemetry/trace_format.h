@@ -8,8 +8,8 @@
  * worker are in the order in which they ended. Records of different workers are mixed.
  * scripts/trace-draw reads it.
  */
-#ifndef DARKROOM_SCHED_TRACE_FORMAT_H
-#define DARKROOM_SCHED_TRACE_FORMAT_H
+#ifndef DARKROOM_TELEMETRY_TRACE_FORMAT_H
+#define DARKROOM_TELEMETRY_TRACE_FORMAT_H
 
 #include <stdint.h>
 

@@ -137,7 +137,6 @@ void client_turns_init(struct client_turns *t, unsigned window)
 	memset(t, 0, sizeof *t);
 	t->window = window;
 	t->ns_per_byte = NS_PER_BYTE;
-	client_key_seed(&t->seed);
 	t->ring.next = t->ring.previous = &t->ring;
 	pthread_mutex_init(&t->lock, NULL);
 }
@@ -146,11 +145,6 @@ void client_turns_fini(struct client_turns *t)
 {
 	assert(t->present == 0);
 	pthread_mutex_destroy(&t->lock);
-}
-
-static unsigned slot_of(const struct client_turns *t, const struct client_key *client)
-{
-	return (unsigned)(client_key_hash(client, &t->seed) % CLIENT_TURNS_SLOTS);
 }
 
 static unsigned in_flight(const struct turn_slot *s)
@@ -171,10 +165,9 @@ static bool is_urgent(struct client_turns *t, struct turn_slot *s, const struct 
 	               largest->served_ns + URGENT_AHEAD_NS;
 }
 
-bool client_turns_add(struct client_turns *t, struct turn *turn, const struct client_key *client,
-                      uint64_t bytes)
+bool client_turns_add(struct client_turns *t, struct turn *turn, unsigned slot, uint64_t bytes)
 {
-	*turn = (struct turn){ .slot = slot_of(t, client), .bytes = bytes };
+	*turn = (struct turn){ .slot = slot, .bytes = bytes };
 	pthread_mutex_lock(&t->lock);
 	struct turn_slot *s = &t->slot[turn->slot];
 

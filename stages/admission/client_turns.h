@@ -8,34 +8,31 @@
  * The scheduler knows no clients. An image that leaves the stage's queue while it is another
  * client's turn is kept here, and the image whose turn it is goes first. While several clients have
  * images in flight, each may have `window` of them between the begin of decoding and the end of
- * encoding, so that policies which serve a stage until its queue is empty come to the next stage.
- * While one client alone has images, policy and discipline decide.
+ * encoding. So policies that serve a stage until its queue is empty come to the next stage. While
+ * one client alone has images, policy and discipline decide.
  *
- * An image of a client that has few images in flight, compared with the client that has most of
- * them, is urgent, unless that puts its client far ahead of that one. Urgent images precede others
+ * An image is urgent if its client has few images in flight, compared with the client that has most
+ * of them, and is not far ahead of that one. Urgent images precede others
  * in every stage, and interrupt them. So the flood of one client does not hold up another client's
  * image in the stages behind jpeg_decode, under any policy.
  *
  * While an image waits for memory, its client's other images are kept. So another client's image
  * stands behind few of them in the line for memory.
  *
- * Clients are hashed to a fixed number of slots, as in stochastic fairness queueing (McKenney
- * 1990), so that a client costs no memory. Clients of one slot share a turn. The hash has a random
- * seed.
+ * Clients of one slot of clients.h share a turn, so that a client costs no memory. With
+ * experiment.fair_clients = no all clients have one slot, and are like one client.
  *
  * Locked inside; the lock is held for a few instructions per client with waiting images. Any
  * thread.
  */
-#ifndef DARKROOM_IMAGE_CLIENT_TURNS_H
-#define DARKROOM_IMAGE_CLIENT_TURNS_H
+#ifndef DARKROOM_ADMISSION_CLIENT_TURNS_H
+#define DARKROOM_ADMISSION_CLIENT_TURNS_H
 
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "client_key.h"
-
-#define CLIENT_TURNS_SLOTS 1024
+#include "clients.h"
 
 /* An image that waits to be decoded. Embedded in it. */
 struct turn {
@@ -58,7 +55,6 @@ struct turn_slot {
 
 struct client_turns {
 	pthread_mutex_t lock;
-	struct client_key_seed seed;
 	unsigned window;
 	unsigned queued;           /* of all slots */
 	unsigned present;          /* slots that have an image in flight */
@@ -71,7 +67,7 @@ struct client_turns {
 	 */
 	struct turn_slot ring;
 	unsigned ring_count;
-	struct turn_slot slot[CLIENT_TURNS_SLOTS];
+	struct turn_slot slot[CLIENT_SLOTS];
 };
 
 /* window: at least as many images as threads work on at once. */
@@ -80,10 +76,9 @@ void client_turns_init(struct client_turns *t, unsigned window);
 /* No image may be in flight. */
 void client_turns_fini(struct client_turns *t);
 
-/* An image of the client, of that many bytes, is about to be sent to the stage. Returns whether it
- * is urgent. */
-bool client_turns_add(struct client_turns *t, struct turn *turn, const struct client_key *client,
-                      uint64_t bytes);
+/* An image of a client of the slot, of that many bytes, is about to be sent to the stage. Returns
+ * whether it is urgent. */
+bool client_turns_add(struct client_turns *t, struct turn *turn, unsigned slot, uint64_t bytes);
 
 /*
  * The image has left the queue; its event is parked. Returns the image to decode now: this one, or

@@ -1,4 +1,5 @@
-/* overload.c - accounts for admitted work, and divides time into the controllers' intervals. */
+/* overload.c - the steps of the two controllers; accounts for admitted work, and divides time into
+ * their intervals. */
 #include "overload.h"
 
 #include <stdlib.h>
@@ -21,6 +22,224 @@
 #define BUSY_BELOW 0.4         /* then the images could take twice as long */
 #define BUCKET_S 0.1           /* what the bucket holds, at the current rate */
 
+#define GAIN_FIRST 0.75 /* a policy may let small images overtake large ones */
+#define GAIN_MIN 0.2
+#define GAIN_MAX 1.5
+#define GAIN_FALL_MAX 0.7   /* of one step */
+#define GAIN_RISE 1.1       /* of one step */
+#define GAIN_RISE_BELOW 0.8 /* of the target */
+#define MEASURE_S 1.0       /* time constant of the capacity */
+#define SHARE_OF_LOWER 0.5
+
+#define STEPS_PER_TARGET 5 /* within the target, all of a few steps are in */
+#define CALM_TARGETS 4
+#define CALM_MIN_S 1
+#define CALM_MAX_S 30
+#define FAILURES_MAX 3 /* the wait doubles as often */
+#define TRIAL_CALMS 16 /* times calm_ns: a trial that ends earlier has failed */
+
+/* ---- the controllers ---- */
+
+/* Makes the state of class_count classes, with rates at their maximum. target_s: one for each. */
+static void control_init(struct control *c, const struct control_params *p, const double *target_s,
+                         unsigned class_count)
+{
+	assert(class_count >= 1 && class_count <= CONTROL_CLASSES_MAX);
+	*c = (struct control){ .class_count = class_count };
+	for (unsigned i = 0; i < class_count; i++)
+		c->class[i] = (struct control_class){ .target_s = target_s[i],
+			                              .rate = p->rate_max,
+			                              .gain = GAIN_FIRST };
+}
+
+/* ---- welsh ---- */
+
+static double at_least(double value, double min)
+{
+	return value < min ? min : value;
+}
+
+static double at_most(double value, double max)
+{
+	return value > max ? max : value;
+}
+
+/* Lowers the rates of all classes below the class. Returns false if they are at their minimum. */
+static bool lower_others(struct control *c, const struct control_params *p, unsigned class)
+{
+	bool has_lowered = false;
+
+	for (unsigned i = class + 1; i < c->class_count; i++) {
+		has_lowered |= c->class[i].rate > p->rate_min;
+		c->class[i].rate = at_least(c->class[i].rate / p->decrease_lower, p->rate_min);
+	}
+	return has_lowered;
+}
+
+static void decrease(struct control *c, const struct control_params *p, unsigned class)
+{
+	struct control_class *own = &c->class[class];
+
+	if (lower_others(c, p, class))
+		return;
+	if (class + 1 < c->class_count && ++own->patience_used < p->decrease_patience)
+		return;
+	own->rate = at_least(own->rate / p->decrease, p->rate_min);
+}
+
+/* Returns whether a class above the class exceeds its target. */
+static bool is_higher_over(const struct control *c, unsigned class)
+{
+	for (unsigned i = 0; i < class; i++)
+		if (c->class[i].is_over)
+			return true;
+	return false;
+}
+
+/* Ends an interval of a class. */
+static void control_welsh_step(struct control *c, const struct control_params *p, unsigned class,
+                               const struct control_sample *sample)
+{
+	struct control_class *own = &c->class[class];
+
+	own->current_s = p->smoothing * own->current_s + (1 - p->smoothing) * sample->p90_s;
+	double error = (own->current_s - own->target_s) / own->target_s;
+
+	own->is_over = error > p->decrease_above;
+	if (own->is_over) {
+		decrease(c, p, class);
+		return;
+	}
+	own->patience_used = 0;
+	if (error < -p->increase_below && !is_higher_over(c, class))
+		own->rate = at_most(own->rate - p->increase * (error + p->increase_offset),
+		                    p->rate_max);
+}
+
+/* ---- backlog ---- */
+
+/* The machine was busy for some seconds, and ended some work meanwhile. */
+static void control_backlog_measure(struct control *c, double work, double busy_s)
+{
+	double weight = busy_s / (busy_s + MEASURE_S), now = work / busy_s;
+
+	c->capacity = c->capacity > 0 ? weight * now + (1 - weight) * c->capacity : now;
+}
+
+/* Ends an interval of a class. A changed limit shows in the percentile only after a response time,
+ * so the gain waits as long. */
+static void control_backlog_step(struct control *c, unsigned class,
+                                 const struct control_sample *sample)
+{
+	struct control_class *own = &c->class[class];
+	double ratio = sample->p90_s / own->target_s;
+
+	own->since_s += sample->seconds;
+	if (sample->p90_s <= 0 || own->since_s < at_least(own->target_s, sample->p90_s))
+		return;
+	if (ratio > 1)
+		own->gain = at_least(own->gain * at_least(1 / ratio, GAIN_FALL_MAX), GAIN_MIN);
+	else if (ratio < GAIN_RISE_BELOW && sample->has_refused)
+		own->gain = at_most(own->gain * GAIN_RISE, GAIN_MAX);
+	else
+		return;
+	own->since_s = 0;
+}
+
+double control_backlog_limit(const struct control *c, unsigned class)
+{
+	double limit = c->capacity * c->class[0].target_s * c->class[0].gain;
+
+	for (unsigned i = 1; i <= class; i++) {
+		double own = c->capacity * c->class[i].target_s * c->class[i].gain;
+
+		limit = at_most(own, limit * SHARE_OF_LOWER);
+	}
+	return limit;
+}
+
+/* ---- steps of overload.degrade ---- */
+
+/* Fills in the times for a target of the response time. */
+static void degrade_params_from(struct degrade_params *p, unsigned level_max, double target_s)
+{
+	double calm_s = target_s * CALM_TARGETS;
+
+	if (calm_s < CALM_MIN_S)
+		calm_s = CALM_MIN_S;
+	if (calm_s > CALM_MAX_S)
+		calm_s = CALM_MAX_S;
+	*p = (struct degrade_params){
+		.level_max = level_max,
+		.step_ns = (uint64_t)(target_s / STEPS_PER_TARGET * (double)NS_PER_S),
+		.calm_ns = (uint64_t)(calm_s * (double)NS_PER_S),
+	};
+}
+
+static void add_step(struct degrade *d, const struct degrade_params *p, uint64_t now_ns)
+{
+	uint64_t lasted_ns = now_ns - d->changed_ns;
+
+	if (d->is_trial && lasted_ns < TRIAL_CALMS * p->calm_ns) {
+		if (d->failures < FAILURES_MAX)
+			d->failures++;
+	} else if (d->level == 0) {
+		d->failures = 0;
+	}
+	d->level++;
+	d->changed_ns = now_ns;
+	d->is_trial = false;
+	d->calm_since_ns = 0;
+}
+
+static void remove_steps(struct degrade *d, const struct degrade_params *p, bool has_spare,
+                         uint64_t now_ns)
+{
+	uint64_t needed_ns = has_spare ? p->calm_ns : p->calm_ns << d->failures;
+
+	if (d->calm_since_ns == 0)
+		d->calm_since_ns = now_ns;
+	while (d->level > 0 && now_ns - d->calm_since_ns >= needed_ns) {
+		d->calm_since_ns += needed_ns;
+		d->changed_ns = d->calm_since_ns;
+		d->is_trial = true;
+		d->level--;
+	}
+}
+
+/* Some pressure was seen. Adds one step at most; removes one for each time of calm that has passed.
+ * has_spare: the cores have been idle for much of the last seconds. The time never goes back. */
+static void degrade_look(struct degrade *d, const struct degrade_params *p, double pressure,
+                         bool has_spare, uint64_t now_ns)
+{
+	if (pressure < DEGRADE_LEAVE) {
+		remove_steps(d, p, has_spare, now_ns);
+		return;
+	}
+	d->calm_since_ns = 0;
+	if (pressure >= DEGRADE_ENTER && d->level < p->level_max &&
+	    now_ns - d->changed_ns >= p->step_ns)
+		add_step(d, p, now_ns);
+}
+
+/* An upload would be refused. Returns true if a step was left to add. */
+static bool degrade_press(struct degrade *d, const struct degrade_params *p, uint64_t now_ns)
+{
+	if (d->level >= p->level_max)
+		return false;
+	add_step(d, p, now_ns);
+	return true;
+}
+
+/* Returns whether no step is in, and the last one was removed long ago. */
+static bool degrade_is_over(const struct degrade *d, const struct degrade_params *p,
+                            uint64_t now_ns)
+{
+	return d->level == 0 && (d->changed_ns == 0 || now_ns >= d->changed_ns + p->calm_ns);
+}
+
+/* ---- parameters ---- */
+
 static void set_classes(struct overload_params *p, const struct conf *conf)
 {
 	struct conf_classes classes;
@@ -41,19 +260,19 @@ void overload_params_from(struct overload_params *p, const struct conf *conf, un
 
 	*p = (struct overload_params){
 		.controller = conf->overload.controller,
-		.samples = (unsigned)conf->overload.samples,
-		.interval_ns = conf->overload.interval_ms * NS_PER_MS,
+		.samples = (unsigned)conf->experiment.overload_samples,
+		.interval_ns = conf->experiment.overload_interval_ms * NS_PER_MS,
 		.control = {
-			.smoothing = (double)conf->overload.smoothing / 1000,
-			.increase_below = (double)conf->overload.increase_below / 1000,
-			.decrease_above = (double)conf->overload.decrease_above / 1000,
-			.increase = (double)conf->overload.increase / 1000,
-			.increase_offset = (double)conf->overload.increase_offset / 1000,
-			.decrease = (double)conf->overload.decrease / 1000,
-			.rate_min = (double)conf->overload.rate_min / 1000,
-			.rate_max = (double)conf->overload.rate_max / 1000,
-			.decrease_lower = (double)conf->overload.decrease_lower / 1000,
-			.decrease_patience = (unsigned)conf->overload.decrease_patience,
+			.smoothing = (double)conf->experiment.welsh_smoothing / 1000,
+			.increase_below = (double)conf->experiment.welsh_increase_below / 1000,
+			.decrease_above = (double)conf->experiment.welsh_decrease_above / 1000,
+			.increase = (double)conf->experiment.welsh_increase / 1000,
+			.increase_offset = (double)conf->experiment.welsh_increase_offset / 1000,
+			.decrease = (double)conf->experiment.welsh_decrease / 1000,
+			.rate_min = (double)conf->experiment.welsh_rate_min / 1000,
+			.rate_max = (double)conf->experiment.welsh_rate_max / 1000,
+			.decrease_lower = (double)conf->experiment.welsh_decrease_lower / 1000,
+			.decrease_patience = (unsigned)conf->experiment.welsh_decrease_patience,
 		},
 		.cores = cores,
 		.images_max = conf->limits.images_in_flight,
@@ -61,6 +280,13 @@ void overload_params_from(struct overload_params *p, const struct conf *conf, un
 	if (conf_degrade_parse(conf->overload.degrade, &degrade))
 		p->degrade_steps = degrade.count;
 	set_classes(p, conf);
+}
+
+static void set_degrade_params(struct overload *o)
+{
+	for (unsigned i = 0; i < o->params.class_count; i++)
+		degrade_params_from(&o->class[i].degrade_params, o->params.degrade_steps,
+		                    o->params.target_s[i]);
 }
 
 static void start_classes(struct overload *o, uint64_t now_ns)
@@ -80,6 +306,7 @@ void overload_init(struct overload *o, const struct overload_params *p, uint64_t
 	memset(o, 0, sizeof *o);
 	o->params = *p;
 	o->accounted_ns = now_ns;
+	set_degrade_params(o);
 	start_classes(o, now_ns);
 }
 
@@ -90,6 +317,7 @@ void overload_change(struct overload *o, const struct overload_params *p, uint64
 	double capacity = o->control.capacity;
 
 	o->params = *p;
+	set_degrade_params(o);
 	for (unsigned i = 0; i < p->class_count; i++) {
 		o->control.class[i].target_s = p->target_s[i];
 		if (o->class[i].degrade.level > p->degrade_steps)
@@ -305,35 +533,22 @@ void overload_look(struct overload *o, uint64_t now_ns)
 	o->looked_ns = now_ns;
 	for (unsigned i = 0; i < o->params.class_count && o->params.degrade_steps; i++) {
 		double now = pressure(o, i, now_ns);
-		struct degrade_params p;
 
 		if (o->can_grow && now >= DEGRADE_ENTER) /* a thread helps, and costs less */
 			continue;
-		degrade_params_from(&p, o->params.degrade_steps, o->control.class[i].target_s);
-		degrade_look(&o->class[i].degrade, &p, now, o->busy_share < BUSY_BELOW, now_ns);
+		degrade_look(&o->class[i].degrade, &o->class[i].degrade_params, now,
+		             o->busy_share < BUSY_BELOW, now_ns);
 	}
 }
 
 bool overload_is_over(struct overload *o, uint64_t now_ns)
 {
 	overload_look(o, now_ns);
-	for (unsigned i = 0; i < o->params.class_count; i++) {
-		struct degrade_params p;
-
-		degrade_params_from(&p, o->params.degrade_steps, o->control.class[i].target_s);
-		if (!degrade_is_over(&o->class[i].degrade, &p, o->looked_ns))
+	for (unsigned i = 0; i < o->params.class_count; i++)
+		if (!degrade_is_over(&o->class[i].degrade, &o->class[i].degrade_params,
+		                     o->looked_ns))
 			return false;
-	}
 	return true;
-}
-
-/* Adds a step instead of refusing an upload. Returns false if all are in. */
-static bool press(struct overload *o, unsigned class)
-{
-	struct degrade_params p;
-
-	degrade_params_from(&p, o->params.degrade_steps, o->control.class[class].target_s);
-	return degrade_press(&o->class[class].degrade, &p, o->looked_ns);
 }
 
 /* ---- admission ---- */
@@ -347,11 +562,13 @@ static bool places_left(const struct overload *o, double share, uint64_t now_ns)
 	return (double)(o->images + uploads) < share * (double)o->params.images_max;
 }
 
-/* A client with a share of the room adds no step: its images alone would cheapen those of others.
- */
-static bool admit(struct overload *o, unsigned class, uint64_t work, double share,
-                  enum overload_stages stages, struct overload_ticket *ticket, uint64_t now_ns)
+/* A heavy client adds no step: its images alone would cheapen those of others. */
+bool overload_admit(struct overload *o, unsigned class, uint64_t work, bool is_heavy,
+                    enum overload_stages stages, struct overload_ticket *ticket, uint64_t now_ns)
 {
+	struct overload_class *own = &o->class[class];
+	double share = is_heavy ? HEAVY_SHARE : 1;
+
 	account(o, now_ns);
 	advance(o, class, now_ns);
 	o->can_grow = stages == OVERLOAD_STAGES_CAN_GROW;
@@ -360,28 +577,16 @@ static bool admit(struct overload *o, unsigned class, uint64_t work, double shar
 
 	if (!(has_place && stages != OVERLOAD_STAGES_HAVE_ENOUGH &&
 	      (may_pass(o, class, share, now_ns) || has_turn(o, class, ticket))) &&
-	    !(share >= 1 && press(o, class) && has_place)) {
+	    !(!is_heavy && degrade_press(&own->degrade, &own->degrade_params, o->looked_ns) &&
+	      has_place)) {
 		o->refused++;
-		o->class[class].refused++;
+		own->refused++;
 		return false;
 	}
 	o->admitted++;
 	hold_place(o, ticket, work, now_ns);
-	ticket->level = o->class[class].degrade.level;
+	ticket->level = own->degrade.level;
 	return true;
-}
-
-bool overload_admit(struct overload *o, unsigned class, uint64_t work, enum overload_stages stages,
-                    struct overload_ticket *ticket, uint64_t now_ns)
-{
-	return admit(o, class, work, 1, stages, ticket, now_ns);
-}
-
-bool overload_admit_heavy(struct overload *o, unsigned class, uint64_t work,
-                          enum overload_stages stages, struct overload_ticket *ticket,
-                          uint64_t now_ns)
-{
-	return admit(o, class, work, HEAVY_SHARE, stages, ticket, now_ns);
 }
 
 void overload_cancel(struct overload *o, struct overload_ticket *ticket, uint64_t now_ns)

@@ -8,19 +8,12 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "base/condition.h"
-#include "base/pool.h"
-#include "base/wall_clock.h"
-#include "image_service.h"
-#include "key_store.h"
+#include "image/image_service.h"
 #include "log/log.h"
-#include "s3/s3_orphans.h"
-#include "storage.h"
-#include "store/store_batch.h"
+#include "storage/storage.h"
 #include "store/store_page.h"
-#include "store/stored_info.h"
+#include "telemetry/counter.h"
 
-#define LIST_MAX 1024
 #define COUNT_MAX 256 /* images that are counted at once */
 #define COUNT_PAUSE_MS 10
 #define YIELD_MS_MAX 100 /* to uploads, before each batch */
@@ -30,62 +23,35 @@
 #define KEY_SHARDS 16    /* directories of keys that one run looks at */
 #define JUMP_MAX_S 86400 /* of the clock, that removals by age may follow */
 
-struct run {
-	struct sweep *w;
-	struct store *store;
-	struct wall_clock clock;
-	bool has_jumped; /* the clock, too far */
-	uint64_t max_age_ms, max_bytes, interval_ms, rate;
-	uint64_t start_ns, total;
-	uint64_t key_age_s;
-	unsigned key_shard; /* the next one */
-	struct s3_orphans orphans;
-	uint64_t removed[SWEEP_REASON_COUNT], bytes;
-	struct store_batch batch;
-	bool is_over; /* the thread stops, or the store has failed */
-	bool has_failed;
-	char first[ULID_LENGTH + 1], last[ULID_LENGTH + 1];
-	struct expiry_due due[LIST_MAX];
-	char id[LIST_MAX][ULID_LENGTH + 1];
-	struct stored_info info;
-	bool has_info;
-};
-
 /* ---- waiting ---- */
 
-/* Waits. Returns true at once if the thread shall stop. */
-static bool pause_for(struct sweep *w, uint64_t ms)
-{
-	return condition_pause(&w->changed, &w->lock, &w->is_stopping, ms);
-}
-
 /* Lets uploads go first, and keeps to the rate. */
-static void pace(struct run *r)
+static void pace(struct sweep *r)
 {
 	uint64_t due = r->start_ns + r->total * NS_PER_S / r->rate, now = clock_ns();
 
 	if (now < due)
-		r->is_over |= pause_for(r->w, (due - now) / NS_PER_MS + 1);
+		r->is_over |= feeder_pause(&r->feeder, (due - now) / NS_PER_MS + 1);
 	for (unsigned ms = 0; ms < YIELD_MS_MAX && !r->is_over; ms += YIELD_POLL_MS) {
 		/* Relaxed: only the number matters. */
-		if (!atomic_load_explicit(&r->w->service->in_flight, memory_order_relaxed))
+		if (!admission_in_flight(&r->feeder.service->admission))
 			break;
-		r->is_over = pause_for(r->w, YIELD_POLL_MS);
+		r->is_over = feeder_pause(&r->feeder, YIELD_POLL_MS);
 	}
 }
 
 /* ---- removals ---- */
 
-static void fail(struct run *r, const char *what, int err)
+static void fail(struct sweep *r, const char *what, int err)
 {
 	log_error("expire: cannot %s: %s; trying again after store.sweep_interval", what,
 	          strerror(-err));
 	r->is_over = r->has_failed = true;
 }
 
-static void end_batch(struct run *r)
+static void end_batch(struct sweep *r)
 {
-	int err = storage_batch_end(r->w->service, &r->batch);
+	int err = r->st->class->batch_end(r->st, &r->batch);
 
 	if (err)
 		fail(r, "flush the disk", err);
@@ -95,28 +61,28 @@ static void end_batch(struct run *r)
 
 static void read_info(const char *data, size_t length, uint64_t expires, void *arg)
 {
-	struct run *r = arg;
+	struct sweep *r = arg;
 
 	(void)expires;
 	r->has_info = stored_info_read(&r->info, data, length) == 0;
 }
 
 /* Returns the bytes of the image's files; 0: unknown. */
-static uint64_t bytes_of(struct run *r, const char *id)
+static uint64_t bytes_of(struct sweep *r, const char *id)
 {
 	char ids[1][ULID_LENGTH + 1];
 
 	r->has_info = false;
 	memcpy(ids[0], id, sizeof ids[0]);
-	if (storage_read(r->w->service, ids, 1, read_info, r) || !r->has_info)
+	if (r->st->class->read(r->st, ids, 1, read_info, r) || !r->has_info)
 		return 0;
 	return stored_info_bytes(&r->info);
 }
 
-static void remove_one(struct run *r, const char *id, enum sweep_reason reason)
+static void remove_one(struct sweep *r, const char *id, enum sweep_reason reason)
 {
 	uint64_t bytes = bytes_of(r, id);
-	int err = storage_batch_add(r->w->service, &r->batch, id);
+	int err = r->st->class->batch_add(r->st, &r->batch, id);
 
 	if (err == -ENOENT)
 		return; /* a client was faster */
@@ -127,21 +93,21 @@ static void remove_one(struct run *r, const char *id, enum sweep_reason reason)
 	if (!r->total++)
 		memcpy(r->first, id, sizeof r->first);
 	memcpy(r->last, id, sizeof r->last);
-	r->removed[reason]++;
+	r->of_run[reason]++;
 	r->bytes += bytes;
-	atomic_fetch_add_explicit(&r->w->removed[reason], 1, memory_order_relaxed);
-	atomic_fetch_add_explicit(&r->w->removed_bytes, bytes, memory_order_relaxed);
+	counter_add(&r->removed[reason], 1);
+	counter_add(&r->removed_bytes, bytes);
 	if (r->batch.count == STORE_BATCH_MAX || r->batch.count >= r->rate)
 		end_batch(r);
 }
 
 /* X-Expires-After. The notes go after the images. */
-static void remove_expired(struct run *r)
+static void remove_expired(struct sweep *r)
 {
-	int n = LIST_MAX;
+	int n = SWEEP_LIST_MAX;
 
-	while (n == LIST_MAX && !r->is_over) {
-		n = storage_list_expired(r->w->service, (uint64_t)time(NULL), r->due, LIST_MAX);
+	while (n == SWEEP_LIST_MAX && !r->is_over) {
+		n = r->st->class->list_expired(r->st, (uint64_t)time(NULL), r->due, SWEEP_LIST_MAX);
 		if (n < 0)
 			fail(r, "list what has expired", n);
 		int done = 0;
@@ -150,23 +116,23 @@ static void remove_expired(struct run *r)
 			remove_one(r, r->due[done].id, SWEEP_EXPIRED);
 		end_batch(r);
 		for (int i = 0; i < done && !r->has_failed; i++)
-			storage_forget_expired(r->w->service, r->due[i].id, r->due[i].expires);
+			r->st->class->forget_expired(r->st, r->due[i].id, r->due[i].expires);
 	}
 }
 
 /* Lists the oldest images behind `page`. Returns whether there are some. */
-static bool list_oldest(struct run *r, struct store_page *page)
+static bool list_oldest(struct sweep *r, struct store_page *page)
 {
 	page->id = r->id;
-	page->max = LIST_MAX;
-	int err = storage_list(r->w->service, page);
+	page->max = SWEEP_LIST_MAX;
+	int err = r->st->class->list(r->st, page);
 
 	if (err)
 		fail(r, "list the oldest images", err);
 	return page->count > 0 && !r->is_over;
 }
 
-static void remove_too_old(struct run *r)
+static void remove_too_old(struct sweep *r)
 {
 	uint64_t now_ms = (uint64_t)time(NULL) * MS_PER_S;
 	struct store_page page = { .max = 0 };
@@ -184,15 +150,15 @@ static void remove_too_old(struct run *r)
 	}
 }
 
-static bool has_too_much(const struct run *r)
+static bool has_too_much(const struct sweep *r)
 {
-	struct usage_total total = usage_total(&r->store->usage);
+	struct usage_total total = usage_total(&r->feeder.service->store.usage);
 
 	return r->max_bytes && total.is_complete && total.all.bytes > r->max_bytes;
 }
 
 /* Each list begins with the oldest image that is left: others may have come meanwhile. */
-static void remove_too_much(struct run *r)
+static void remove_too_much(struct sweep *r)
 {
 	uint64_t total = 0;
 
@@ -210,21 +176,31 @@ static void remove_too_much(struct run *r)
 
 /* Records of Idempotency-Key: some directories in each run. Their age also counts when one is read,
  * so it does not matter when they go. */
-static void remove_keys(struct run *r)
+static void remove_keys(struct sweep *r)
 {
 	uint64_t now = (uint64_t)time(NULL);
 
-	if (!r->key_age_s && key_store_is_shared(r->w->service))
+	if (!r->key_age_s && r->st->class->is_shared)
 		return; /* there are none */
 	for (unsigned i = 0; i < KEY_SHARDS && now > r->key_age_s; i++)
-		key_store_sweep(r->w->service, r->key_shard++ % KEY_RECORD_SHARDS,
-		                now - r->key_age_s);
+		r->st->class->key_sweep(r->st, r->key_shard++ % KEY_RECORD_SHARDS,
+		                        now - r->key_age_s);
 }
 
-/* Of an S3 store: some in each run. */
-static void remove_orphans(struct run *r)
+/* Returns whether the image may still be stored. */
+static bool is_coming(void *arg, const char *id)
 {
-	int n = storage_remove_orphans(r->w->service, &r->orphans);
+	struct image_service *s = arg;
+
+	return inflight_find(&s->inflight, id, NULL) || spooling_has(&s->storage, id);
+}
+
+/* Some in each run. */
+static void remove_orphans(struct sweep *r)
+{
+	if (!r->st->class->remove_orphans)
+		return;
+	int n = r->st->class->remove_orphans(r->st, &r->orphans, is_coming, r->feeder.service);
 
 	if (n < 0)
 		fail(r, "remove objects of images that were never stored", n);
@@ -232,57 +208,56 @@ static void remove_orphans(struct run *r)
 		log_notice("expire: removed %d objects of images that were never stored", n);
 }
 
-static void report(const struct run *r)
+static void report(const struct sweep *r)
 {
 	if (!r->total)
 		return;
 	log_notice("expire: removed %" PRIu64 " images with %" PRIu64
 	           " bytes, from %s to %s: %" PRIu64 " by X-Expires-After, %" PRIu64
 	           " by store.max_age, %" PRIu64 " by store.max_bytes",
-	           r->total, r->bytes, r->first, r->last, r->removed[SWEEP_EXPIRED],
-	           r->removed[SWEEP_TOO_OLD], r->removed[SWEEP_TOO_MUCH]);
+	           r->total, r->bytes, r->first, r->last, r->of_run[SWEEP_EXPIRED],
+	           r->of_run[SWEEP_TOO_OLD], r->of_run[SWEEP_TOO_MUCH]);
 }
 
 /* ---- the thread ---- */
 
 /* This thread makes no visits, so it needs a reference. */
-static void read_settings(struct run *r)
+static void read_settings(struct sweep *r)
 {
-	struct conf_epochs *epochs = &r->w->service->epochs;
+	struct conf_epochs *epochs = &r->feeder.service->epochs;
 	struct conf_epoch *epoch = conf_epoch_ref(epochs);
 	const struct conf *conf = &epoch->conf;
 
 	r->max_age_ms = conf->store.max_age_ms;
 	r->max_bytes = conf->store.max_bytes;
 	r->interval_ms = conf->store.sweep_interval_ms;
-	r->rate = conf->store.sweep_rate;
+	r->rate = conf->experiment.sweep_rate;
 	r->key_age_s = conf->store.idempotency_age_ms / MS_PER_S;
 	conf_epoch_unref(epochs, epoch);
 }
 
 /* Brings the figures up to date, or counts for the time of an interval. */
-static void count(struct run *r)
+static void count(struct sweep *r)
 {
-	struct usage *usage = &r->store->usage;
+	struct store *store = &r->feeder.service->store;
 	uint64_t end_ns = clock_ns() + r->interval_ms * NS_PER_MS;
-	bool is_on = !r->w->service->s3 &&
-	             (r->max_bytes || (r->w->has_quotas && atomic_load(r->w->has_quotas)));
+	bool is_on = !r->st->class->is_shared && (r->max_bytes || atomic_load(r->has_quotas));
 
-	usage_switch(usage, r->store, is_on);
-	usage_check_recount(usage, r->store);
+	usage_switch(&store->usage, store, is_on);
+	usage_check_recount(&store->usage, store);
 	while (is_on && !r->is_over && clock_ns() < end_ns) {
-		int result = usage_count(usage, r->store, COUNT_MAX);
+		int result = usage_count(&store->usage, store, COUNT_MAX);
 
 		if (result < 0)
 			fail(r, "count the images", result);
 		if (result)
 			break;
-		r->is_over = pause_for(r->w, COUNT_PAUSE_MS);
+		r->is_over = feeder_pause(&r->feeder, COUNT_PAUSE_MS);
 	}
 }
 
 /* A clock that is set a year ahead would otherwise remove all images of that year. */
-static bool may_remove_by_age(struct run *r)
+static bool may_remove_by_age(struct sweep *r)
 {
 	int64_t jump_s = wall_clock_jump_s(&r->clock);
 	bool has_jumped = jump_s > JUMP_MAX_S;
@@ -298,12 +273,11 @@ static bool may_remove_by_age(struct run *r)
 	return !has_jumped;
 }
 
-static void run_once(struct run *r)
+static void run_once(struct sweep *r)
 {
 	r->is_over = r->has_failed = false;
 	r->total = r->bytes = 0;
-	memset(r->removed, 0, sizeof r->removed);
-	read_settings(r);
+	memset(r->of_run, 0, sizeof r->of_run);
 	count(r);
 	r->start_ns = clock_ns();
 	bool by_age = may_remove_by_age(r);
@@ -321,75 +295,29 @@ static void run_once(struct run *r)
 	report(r);
 }
 
-static bool wait_for_next(struct run *r)
+/* Makes a run, and the next one an interval after its end. */
+static int sweep_next(struct feeder *f)
 {
-	uint64_t start_ns = clock_ns(), passed_ms = 0;
-	bool is_stopping = false;
+	struct sweep *r = (struct sweep *)f;
+	uint64_t passed_ms = (clock_ns() - r->end_ns) / NS_PER_MS;
 
-	while (!is_stopping && passed_ms < r->interval_ms) {
+	read_settings(r);
+	if (r->end_ns && passed_ms < r->interval_ms) {
 		uint64_t left_ms = r->interval_ms - passed_ms;
 
-		is_stopping = pause_for(r->w, left_ms < LOOK_MS_MAX ? left_ms : LOOK_MS_MAX);
-		passed_ms = (clock_ns() - start_ns) / NS_PER_MS;
-		read_settings(r);
+		return (int)(left_ms < LOOK_MS_MAX ? left_ms : LOOK_MS_MAX);
 	}
-	return is_stopping;
+	run_once(r);
+	r->end_ns = clock_ns();
+	return 0;
 }
 
-static void *sweep_run(void *arg)
-{
-	struct sweep *w = arg;
-	struct run *r = calloc(1, sizeof *r);
+static const struct feeder_class sweep_class = { .name = "expire", .next = sweep_next };
 
-	if (!r) {
-		log_error("expire: no memory; no image is removed until the next start");
-		return NULL;
-	}
-	r->w = w;
-	r->store = &w->service->store;
+int sweep_init(struct sweep *r, struct image_service *s, const _Atomic bool *has_quotas)
+{
+	r->has_quotas = has_quotas;
+	r->st = &s->storage;
 	wall_clock_start(&r->clock);
-	do
-		run_once(r);
-	while (!wait_for_next(r));
-	free(r);
-	pool_thread_fini();
-	return NULL;
-}
-
-int sweep_init(struct sweep *w, struct image_service *s)
-{
-	w->service = s;
-	int err = condition_init(&w->changed);
-
-	if (!err)
-		pthread_mutex_init(&w->lock, NULL);
-	return err;
-}
-
-void sweep_fini(struct sweep *w)
-{
-	sweep_stop(w);
-	pthread_cond_destroy(&w->changed);
-	pthread_mutex_destroy(&w->lock);
-}
-
-int sweep_start(struct sweep *w)
-{
-	int err = -pthread_create(&w->thread, NULL, sweep_run, w);
-
-	if (err)
-		log_error("expire: cannot start its thread: %s", strerror(-err));
-	w->is_started = !err;
-	return err;
-}
-
-void sweep_stop(struct sweep *w)
-{
-	pthread_mutex_lock(&w->lock);
-	w->is_stopping = true;
-	pthread_cond_signal(&w->changed);
-	pthread_mutex_unlock(&w->lock);
-	if (w->is_started)
-		pthread_join(w->thread, NULL);
-	w->is_started = false;
+	return feeder_init(&r->feeder, &sweep_class, s);
 }

@@ -1,26 +1,10 @@
 /*
  * access_log.h - a request in the access log: its id, and its line when it has ended.
  */
-#ifndef DARKROOM_HTTP_ACCESS_LOG_H
-#define DARKROOM_HTTP_ACCESS_LOG_H
+#ifndef DARKROOM_CONN_ACCESS_LOG_H
+#define DARKROOM_CONN_ACCESS_LOG_H
 
-#include <arpa/inet.h>
-#include <stdbool.h>
-
-#include "access_log_format.h"
-#include "image/upload.h"
-
-struct client_key;
-struct conn;
-struct upload;
-
-/* Part of a connection. */
-struct access {
-	char id[REQUEST_ID_MAX];       /* of the request; "" until it is asked for */
-	char client[INET6_ADDRSTRLEN]; /* of the connection; "" until it is asked for */
-	unsigned files, failed, image_count;
-	struct access_image image[ACCESS_IMAGES_MAX];
-};
+#include "conn.h"
 
 /* Returns the request's id: the X-Request-Id header field if it is 1 to 64 letters, digits and
  * "-._~:+/=@", otherwise a new one. The owner of the connection's event. */

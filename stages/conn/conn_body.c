@@ -4,23 +4,22 @@
  *
  * Knows no syntax: http_parse understands chunks. The I/O thread, except for conn_append_chunk().
  */
-#include "conn_body.h"
+#include "conn_steps.h"
 
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/pool.h"
 #include "conf/conf.h"
-#include "conn_read.h"
-#include "conn_timeout.h"
 #include "image/image_service.h"
-#include "io_loop.h"
-#include "sched/graph.h"
+#include "sched/core/graph.h"
 #include "stage_ids.h"
 
 #define READ_TURN_MAX ((size_t)1 << 20) /* bytes read before other connections get their turn */
 #define FIRST_STEP (UINT64_C(64) << 10) /* reserved when a header has come */
 #define ROOM_FACTOR 16                  /* of a buffer, to what is reserved for it */
+
+static_assert(CHUNKS_LINE_MAX < CONN_READ_MIN, "there is room for a line behind the header");
 
 static struct budget *budget_of(const struct conn *c)
 {
@@ -29,13 +28,14 @@ static struct budget *budget_of(const struct conn *c)
 
 void conn_drop_body(struct conn *c)
 {
-	pool_put(c->body);
-	c->body = NULL;
-	c->body_size = c->body_room = 0;
-	budget_body_release(budget_of(c), &c->memory);
+	pool_put(c->body.data);
+	c->body.data = NULL;
+	c->body.size = c->body.room = 0;
+	budget_body_release(budget_of(c), &c->body.memory);
 }
 
-void conn_set_no_budget(struct conn *c, uint64_t bytes)
+/* Sets the problem of a body that needs `bytes` of memory and did not get them. */
+static void set_no_budget(struct conn *c, uint64_t bytes)
 {
 	uint64_t budget = conn_conf(c)->limits.memory_budget;
 
@@ -50,16 +50,18 @@ void conn_set_no_budget(struct conn *c, uint64_t bytes)
 
 /* ---- memory for bodies of known length ---- */
 
-static const uint8_t *key_of(const struct conn *c)
+/* Returns the client's place in the budget. */
+static unsigned slot_of(const struct conn *c)
 {
-	return c->has_share ? c->payer.address : NULL;
+	return c->has_share ? clients_find(&conn_images(c)->admission.clients, &c->payer).slot
+	                    : BUDGET_NO_CLIENT;
 }
 
 /* Returns how many bytes to reserve next. Reserved memory is at most twice what has arrived, and
  * FIRST_STEP. */
 static uint64_t next_step(const struct conn *c)
 {
-	uint64_t size = c->request.content_length, held = c->memory.bytes;
+	uint64_t size = c->request.content_length, held = c->body.memory.bytes;
 	uint64_t there = c->end - c->at;
 	uint64_t step = held ? held : FIRST_STEP > there ? FIRST_STEP : there;
 
@@ -70,61 +72,40 @@ static uint64_t next_step(const struct conn *c)
  * response that the socket has room for costs nothing here. */
 void conn_count_response(struct conn *c)
 {
-	if (c->response.body.length == 0 || c->memory.bytes > 0)
+	if (c->response.body.length == 0 || c->body.memory.bytes > 0)
 		return;
-	budget_body_init(budget_of(c), &c->memory, BUDGET_SMALL_BODY, key_of(c));
-	budget_body_add(budget_of(c), &c->memory, pool_size(c->response.body.size));
+	budget_body_init(budget_of(c), &c->body.memory, BUDGET_SMALL_BODY, slot_of(c));
+	budget_body_add(budget_of(c), &c->body.memory, pool_size(c->response.body.size));
 }
 
-enum conn_step conn_reserve_body(struct visit *v, struct conn *c)
+/* Moves the body to a buffer of another size. One that is larger than what is reserved for it gets
+ * its pages as they are written. Returns false if there is no memory. */
+static bool move_body(struct conn *c, uint64_t room, uint64_t reserved)
 {
-	struct budget *budget = budget_of(c);
-	bool is_small = c->request.content_length <= budget_small_max(budget);
-
-	if (c->memory.bytes == 0)
-		budget_body_init(budget, &c->memory, is_small ? BUDGET_SMALL_BODY : BUDGET_BODY,
-		                 key_of(c));
-	uint64_t step = next_step(c);
-
-	c->state = CONN_RESERVED;
-	c->body_waiter.is_refused = false;
-	c->wait_start_ns = 0;
-	if (budget_body_try(budget, &c->memory, step))
-		return CONN_STEP_AGAIN;
-	c->body_waiter.event = &c->event;
-	c->body_waiter.stage = graph_stage(c->io->http->graph, STAGE_ACCEPT_READ);
-	c->body_waiter.instance = c->instance;
-	c->wait_start_ns = clock_ns();
-	conn_wait(v, c, conn_conf(c)->limits.body_timeout_ms);
-	if (!budget_body_reserve(budget, &c->memory, step, &c->body_waiter))
-		return CONN_STEP_GONE;
-	conn_unwait(v, c);
-	return CONN_STEP_AGAIN;
-}
-
-/* Moves the body to a buffer for what has been reserved, and for more of what is to come, so that
- * copying is rare. The buffer's class does not count: new pages cost nothing before bytes come.
- * malloc maps buffers above 256 KiB on their own. The pool bounds the written pages of those that
- * were used before. Returns false if there is no memory. */
-static bool make_body_room(struct conn *c)
-{
-	uint64_t size = c->request.content_length, room = c->memory.bytes * ROOM_FACTOR;
-
-	if (c->body && (c->body_room == size || (room < size && c->memory.bytes <= c->body_room)))
-		return true;
-	if (room > size)
-		room = size;
-	bool is_reserved = room <= c->memory.bytes;
-	uint8_t *body = is_reserved ? pool_get((size_t)room) : pool_get_unfilled((size_t)room);
+	uint8_t *body = room <= reserved ? pool_get((size_t)room) : pool_get_unfilled((size_t)room);
 
 	if (!body)
 		return false;
-	if (c->body)
-		memcpy(body, c->body, c->body_size);
-	pool_put(c->body);
-	c->body = body;
-	c->body_room = (size_t)room;
+	if (c->body.size)
+		memcpy(body, c->body.data, c->body.size);
+	pool_put(c->body.data);
+	c->body.data = body;
+	c->body.room = (size_t)room;
 	return true;
+}
+
+/* Makes room for what has been reserved, and for more of what is to come, so that copying is rare.
+ * The buffer's class does not count: new pages cost nothing before bytes come. malloc maps buffers
+ * above 256 KiB on their own. The pool bounds the written pages of those that were used before.
+ * Returns false if there is no memory. */
+static bool make_body_room(struct conn *c)
+{
+	uint64_t size = c->request.content_length, room = c->body.memory.bytes * ROOM_FACTOR;
+
+	if (c->body.data &&
+	    (c->body.room == size || (room < size && c->body.memory.bytes <= c->body.room)))
+		return true;
+	return move_body(c, room < size ? room : size, c->body.memory.bytes);
 }
 
 /* ---- reading them ---- */
@@ -142,14 +123,14 @@ static enum conn_step start_body(struct conn *c)
 	size_t size = (size_t)c->request.content_length;
 	size_t there = c->end - c->at < size ? c->end - c->at : size;
 
-	memcpy(c->body, c->input + c->at, there);
+	memcpy(c->body.data, c->input + c->at, there);
 	c->at += there;
-	c->body_size = there;
-	c->body_left = size - there;
-	if (c->body_left == 0)
+	c->body.size = there;
+	c->body.left = size - there;
+	if (c->body.left == 0)
 		return body_done(c);
 	conn_start_phase(c);
-	c->phase_bytes = there;
+	c->phase.bytes = there;
 	c->state = CONN_READ_BODY;
 	if (c->request.expects_continue && there == 0) {
 		c->state = CONN_CONTINUE;
@@ -158,13 +139,14 @@ static enum conn_step start_body(struct conn *c)
 	return CONN_STEP_AGAIN;
 }
 
-enum conn_step conn_start_body(struct visit *v, struct conn *c)
+/* The memory may be used, unless it was refused. */
+static enum conn_step go_on(struct visit *v, struct conn *c)
 {
-	bool is_start = !c->body;
+	bool is_start = !c->body.data;
 
 	(void)v;
-	if (c->body_waiter.is_refused) {
-		conn_set_no_budget(c, c->request.content_length);
+	if (c->body.waiter.is_refused) {
+		set_no_budget(c, c->request.content_length);
 		c->state = CONN_REFUSE;
 		return CONN_STEP_AGAIN;
 	}
@@ -172,13 +154,46 @@ enum conn_step conn_start_body(struct visit *v, struct conn *c)
 		conn_drop_body(c);
 		return conn_refuse_no_memory(c);
 	}
+	if (c->body.wait_start_ns)
+		c->body.waited_ns += clock_ns() - c->body.wait_start_ns;
 	if (is_start)
 		return start_body(c);
-	if (c->wait_start_ns)
-		c->waited_ns += clock_ns() - c->wait_start_ns;
-	if (c->wait_start_ns)
-		conn_resume_phase(c, c->wait_start_ns);
+	if (c->body.wait_start_ns)
+		conn_resume_phase(c, c->body.wait_start_ns);
 	c->state = CONN_READ_BODY;
+	return CONN_STEP_AGAIN;
+}
+
+static bool cancel_reservation(struct conn *c)
+{
+	if (!budget_cancel(budget_of(c), &c->body.waiter))
+		return false;
+	set_no_budget(c, c->request.content_length);
+	return true;
+}
+
+enum conn_step conn_reserve_body(struct visit *v, struct conn *c)
+{
+	struct budget *budget = budget_of(c);
+	bool is_small = c->request.content_length <= budget_small_max(budget);
+
+	if (c->body.memory.bytes == 0)
+		budget_body_init(budget, &c->body.memory,
+		                 is_small ? BUDGET_SMALL_BODY : BUDGET_BODY, slot_of(c));
+	uint64_t step = next_step(c);
+
+	c->body.waiter.is_refused = false;
+	c->body.wait_start_ns = 0;
+	if (budget_body_try(budget, &c->body.memory, step))
+		return go_on(v, c);
+	c->body.waiter.event = &c->event;
+	c->body.waiter.stage = graph_stage(c->io->http->graph, STAGE_ACCEPT_READ);
+	c->body.waiter.instance = c->instance;
+	c->body.wait_start_ns = clock_ns();
+	conn_wait(v, c, go_on, conn_conf(c)->limits.body_timeout_ms, cancel_reservation);
+	if (!budget_body_reserve(budget, &c->body.memory, step, &c->body.waiter))
+		return CONN_STEP_GONE;
+	conn_unwait(v, c);
 	return CONN_STEP_AGAIN;
 }
 
@@ -189,22 +204,22 @@ enum conn_step conn_read_body(struct visit *v, struct conn *c)
 	(void)v;
 	while (turn < READ_TURN_MAX) {
 		enum conn_step step;
-		size_t want = (size_t)c->memory.bytes - c->body_size;
+		size_t want = (size_t)c->body.memory.bytes - c->body.size;
 
 		if (want == 0) {
 			c->state = CONN_RESERVE_BODY;
 			return CONN_STEP_AGAIN;
 		}
 		want = want < READ_TURN_MAX ? want : READ_TURN_MAX;
-		size_t n = conn_receive(c, c->body + c->body_size, want, 0, &step);
+		size_t n = conn_receive(c, c->body.data + c->body.size, want, 0, &step);
 
 		if (n == 0)
 			return step;
-		c->body_size += n;
-		c->body_left -= n;
-		c->phase_bytes += n;
+		c->body.size += n;
+		c->body.left -= n;
+		c->phase.bytes += n;
 		turn += n;
-		if (c->body_left == 0)
+		if (c->body.left == 0)
 			return body_done(c);
 		if (n < want)
 			break; /* the socket is empty */
@@ -224,7 +239,7 @@ enum conn_step conn_end_turn(struct visit *v, struct conn *c)
 enum conn_step conn_send_body(struct visit *v, struct conn *c)
 {
 	conn_set_deadline(c, UINT64_MAX);
-	c->event.size = c->body_size;
+	c->event.size = c->body.size;
 	visit_send(v, STAGE_FORM_DECODE, &c->event);
 	return CONN_STEP_GONE;
 }
@@ -235,21 +250,26 @@ enum conn_step conn_read_chunks(struct visit *v, struct conn *c)
 {
 	enum conn_step step;
 
-	if (c->at < c->end)
+	if (c->at < c->end && c->end != c->body.tried)
 		return conn_parse(v, c); /* came with the header */
-	/* Overwrite what was parsed, but keep the header: it has the form's boundary. */
-	c->at = c->end = c->begin + c->request.head_length;
-	request_rewind(&c->request, c->request.head_length);
+	/* Overwrite what was parsed, but keep the header: it has the form's boundary. A line of
+	 * which a part has come is behind it. */
+	size_t part = c->end - c->at;
+
+	memmove(c->input + c->begin + c->request.head_length, c->input + c->at, part);
+	c->at = c->begin + c->request.head_length;
+	c->end = c->at + part;
+	c->request.fed = c->request.head_length;
 	conn_make_room(c);
 	size_t n = conn_receive(c, c->input + c->end, c->input_size - c->end, 0, &step);
 
 	if (n == 0) {
-		if (c->deadline_ns == UINT64_MAX)
+		if (c->timeout.deadline_ns == UINT64_MAX)
 			conn_watch_phase(c);
 		return step;
 	}
 	c->end += n;
-	c->phase_bytes += n;
+	c->phase.bytes += n;
 	return conn_parse(v, c);
 }
 
@@ -257,7 +277,7 @@ enum conn_step conn_read_chunks(struct visit *v, struct conn *c)
 static void refuse_growth(struct conn *c, uint64_t need)
 {
 	uint64_t budget = conn_conf(c)->limits.memory_budget, max = budget_max(budget_of(c));
-	uint64_t twice = c->memory.bytes + need;
+	uint64_t twice = c->body.memory.bytes + need;
 
 	problem_set(
 		&c->problem, 413, "memory",
@@ -273,8 +293,8 @@ static void refuse_growth(struct conn *c, uint64_t need)
 static uint64_t next_room(struct conn *c, uint64_t need)
 {
 	uint64_t max = conn_conf(c)->limits.body_bytes, bodies_max = budget_max(budget_of(c));
-	uint64_t room_max = bodies_max - c->memory.bytes;
-	uint64_t room = c->body_room ? (uint64_t)c->body_room * 2 : FIRST_STEP;
+	uint64_t room_max = bodies_max - c->body.memory.bytes;
+	uint64_t room = c->body.room ? (uint64_t)c->body.room * 2 : FIRST_STEP;
 
 	if (need > max) {
 		problem_set_limit(&c->problem, 413, "body-too-large", "limits.body_bytes", max,
@@ -301,50 +321,40 @@ static bool grow_body(struct conn *c, uint64_t need)
 	bool is_small = room <= budget_small_max(budget_of(c));
 	struct budget_body memory;
 
-	if (c->memory.bytes == 0)
-		budget_body_init(budget_of(c), &c->memory, BUDGET_SMALL_BODY, key_of(c));
-	if (!budget_body_try_copy(budget_of(c), &c->memory,
+	if (c->body.memory.bytes == 0)
+		budget_body_init(budget_of(c), &c->body.memory, BUDGET_SMALL_BODY, slot_of(c));
+	if (!budget_body_try_copy(budget_of(c), &c->body.memory,
 	                          is_small ? BUDGET_SMALL_BODY : BUDGET_BODY, room, &memory)) {
-		conn_set_no_budget(c, room);
+		set_no_budget(c, room);
 		return false;
 	}
-	bool is_reserved = room <= c->memory.bytes;
-	uint8_t *body = is_reserved ? pool_get((size_t)room) : pool_get_unfilled((size_t)room);
-
-	if (!body) {
+	if (!move_body(c, room, c->body.memory.bytes)) {
 		budget_body_release(budget_of(c), &memory);
 		problem_set(&c->problem, 503, "overloaded", "no memory");
 		return false;
 	}
-	size_t size = c->body_size;
-
-	if (size)
-		memcpy(body, c->body, size);
-	conn_drop_body(c);
-	c->body = body;
-	c->body_size = size;
-	c->body_room = (size_t)room;
-	c->memory = memory;
+	budget_body_release(budget_of(c), &c->body.memory);
+	c->body.memory = memory;
 	return true;
 }
 
 int conn_append_chunk(void *conn, const char *data, size_t length)
 {
 	struct conn *c = conn;
-	uint64_t need = (uint64_t)c->body_size + length;
+	uint64_t need = (uint64_t)c->body.size + length;
 
-	if (!c->is_discarding && need > c->body_room && !grow_body(c, need)) {
+	if (!c->body.is_discarding && need > c->body.room && !grow_body(c, need)) {
 		/* The response waits until the rest is read, or is too much: only then is it known
 		 * whether the connection stays open. */
-		c->is_discarding = true;
+		c->body.is_discarding = true;
 		conn_drop_body(c);
 	}
-	c->content_bytes += length;
-	if (c->is_discarding) {
-		c->discarded += length;
-		return c->discarded > CONN_DISCARD_MAX ? -1 : 0;
+	c->body.content_bytes += length;
+	if (c->body.is_discarding) {
+		c->body.discarded += length;
+		return c->body.discarded > CONN_DISCARD_MAX ? -1 : 0;
 	}
-	memcpy(c->body + c->body_size, data, length);
-	c->body_size += length;
+	memcpy(c->body.data + c->body.size, data, length);
+	c->body.size += length;
 	return 0;
 }

@@ -1,27 +1,35 @@
 /*
- * conn_read.c - reads headers, throws unwanted bytes away, and goes from request to request.
+ * conn_read.c - reads headers, throws unwanted bytes away, and goes from request to request. Counts
+ * the connections of a client, which the header of a trusted proxy may name.
  *
  * Knows no syntax: http_parse understands the bytes. The I/O thread.
  */
-#include "conn_read.h"
+#include "conn_steps.h"
 
 #include <errno.h>
+#include <linux/sockios.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
+#include "access_log.h"
 #include "base/clock.h"
+#include "base/network.h"
 #include "base/pool.h"
 #include "conf/conf.h"
-#include "conn_timeout.h"
+#include "http/forwarded.h"
 #include "image/upload_key.h"
-#include "io_counters.h"
-#include "io_loop.h"
+#include "log/log.h"
 #include "telemetry/counter.h"
 
 #define THROW_AWAY_MAX ((size_t)1 << 20) /* bytes per system call */
 #define UNIX_THROW_AWAY_MAX 16384        /* they are copied to the stack */
 #define LINGER_TURN_MAX (16 * THROW_AWAY_MAX)
 #define LINGER_SHED_MAX (UINT64_C(8) << 20) /* bytes of an upload that is not admitted */
+#define LINGER_FIRST_MS 50 /* of a refused upload; the next ones take twice as long each */
+#define LINGER_STEP_MS 10
+#define LINGER_TICKS 4
+#define LINGER_FEW 32 /* refused connections of a thread that may cost some time */
 #define LINGER_SILENCE_NS (2 * NS_PER_S)
 #define LINGER_TOTAL_NS (10 * NS_PER_S)
 
@@ -71,6 +79,104 @@ enum conn_step conn_refuse_no_memory(struct conn *c)
 	return CONN_STEP_AGAIN;
 }
 
+/* ---- connections of a client ---- */
+
+bool conn_proxy_is_expected(const struct conn *c)
+{
+	return conn_conf(c)->server.proxy_protocol == CONF_YES &&
+	       networks_contain(&c->io->http->proxies, c->source.address);
+}
+
+/* Returns how many connections the client may have; 0: no limit. */
+static uint64_t connections_max(const struct conn *c)
+{
+	const struct conf *conf = conn_conf(c);
+	uint64_t max = conf->limits.connections_per_client;
+
+	if (max != CONF_AUTO)
+		return max;
+	if (client_is_local(&c->source) ||
+	    networks_contain(&c->io->http->proxies, c->source.address))
+		return 0;
+	return (conf->limits.connections + 3) / 4;
+}
+
+bool conn_count_client(struct conn *c)
+{
+	struct client_key key =
+		client_key_of(&c->source, (unsigned)conn_conf(c)->experiment.client_ipv6_prefix);
+	struct clients *clients = &conn_images(c)->admission.clients;
+	uint64_t max = connections_max(c), count = 0;
+
+	c->counted.client = clients_find(clients, &key);
+	if (max)
+		count = clients_add(clients, &c->counted.client, CLIENT_CONNECTIONS, 1, max);
+	c->counted.is_counted = count > 0 && count <= max;
+	if (count > max)
+		problem_set_limit(&c->problem, 503, "overloaded", "limits.connections_per_client",
+		                  max, count);
+	return count <= max;
+}
+
+void conn_uncount_client(struct conn *c)
+{
+	if (c->counted.is_counted)
+		clients_drop(&conn_images(c)->admission.clients, &c->counted.client,
+		             CLIENT_CONNECTIONS);
+	c->counted.is_counted = false;
+}
+
+/* ---- the header of the PROXY protocol ---- */
+
+static enum conn_step close_malformed(struct conn *c)
+{
+	static struct log_limit limit;
+
+	log_write_limited(&limit, LOG_LEVEL_WARNING,
+	                  "connection: server.proxy_protocol = yes, but a trusted proxy sent no "
+	                  "header of the PROXY protocol; closing the connection");
+	c->state = CONN_CLOSE;
+	return CONN_STEP_AGAIN;
+}
+
+/* The header is complete, and length bytes long. */
+static enum conn_step begin_requests(struct visit *v, struct conn *c, size_t length)
+{
+	c->begin += length;
+	c->at = c->begin;
+	c->state = CONN_READ_HEAD;
+	access_set_client(c, &c->source);
+	if (!conn_count_client(c)) {
+		c->closes = true;
+		c->state = CONN_REFUSE;
+		return CONN_STEP_AGAIN;
+	}
+	if (c->begin == c->end)
+		return CONN_STEP_AGAIN;
+	c->request_start_ns = clock_ns(); /* the request came with the header */
+	return conn_parse(v, c);
+}
+
+enum conn_step conn_read_proxy(struct visit *v, struct conn *c)
+{
+	enum conn_step step;
+
+	if (!conn_make_room(c)) {
+		c->state = CONN_CLOSE;
+		return CONN_STEP_AGAIN;
+	}
+	size_t n = conn_receive(c, c->input + c->end, c->input_size - c->end, 0, &step);
+
+	if (n == 0)
+		return step; /* the deadline of a new connection applies */
+	c->end += n;
+	int length = proxy_header_parse(c->input, c->end, c->source.address);
+
+	if (length < 0)
+		return close_malformed(c);
+	return length ? begin_requests(v, c, (size_t)length) : CONN_STEP_READ;
+}
+
 /* ---- headers ---- */
 
 enum conn_step conn_read_head(struct visit *v, struct conn *c)
@@ -86,7 +192,7 @@ enum conn_step conn_read_head(struct visit *v, struct conn *c)
 
 	if (n == 0) {
 		/* Only headers that come in pieces need a deadline. */
-		if (!is_first && step == CONN_STEP_READ && c->deadline_ns == UINT64_MAX)
+		if (!is_first && step == CONN_STEP_READ && c->timeout.deadline_ns == UINT64_MAX)
 			conn_set_deadline(c, c->request_start_ns +
 			                             conn_conf(c)->limits.header_timeout_ms *
 			                                     NS_PER_MS);
@@ -111,7 +217,7 @@ enum conn_step conn_send_continue(struct visit *v, struct conn *c)
 			continue;
 		if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
 			/* The client does not read its earlier responses; it gets a deadline. */
-			if (c->deadline_ns == UINT64_MAX)
+			if (c->timeout.deadline_ns == UINT64_MAX)
 				conn_set_timeout(c, conn_conf(c)->limits.body_timeout_ms);
 			return CONN_STEP_WRITE;
 		}
@@ -143,19 +249,19 @@ size_t conn_throw_away(struct conn *c, uint64_t max, enum conn_step *step)
 
 enum conn_step conn_discard(struct visit *v, struct conn *c)
 {
-	size_t there = c->end - c->at < c->body_left ? c->end - c->at : (size_t)c->body_left;
+	size_t there = c->end - c->at < c->body.left ? c->end - c->at : (size_t)c->body.left;
 	enum conn_step step;
 
 	(void)v;
 	c->at += there;
-	c->body_left -= there;
-	while (c->body_left > 0) {
-		size_t n = conn_throw_away(c, c->body_left, &step);
+	c->body.left -= there;
+	while (c->body.left > 0) {
+		size_t n = conn_throw_away(c, c->body.left, &step);
 
 		if (n == 0)
 			return step;
-		c->body_left -= n;
-		c->phase_bytes += n;
+		c->body.left -= n;
+		c->phase.bytes += n;
 	}
 	c->state = CONN_NEXT;
 	return CONN_STEP_AGAIN;
@@ -169,9 +275,9 @@ enum conn_step conn_linger(struct visit *v, struct conn *c)
 	enum conn_step step;
 
 	(void)v;
-	if (!c->is_lingering) {
-		c->is_lingering = true;
-		c->phase_start_ns = clock_ns();
+	if (!c->linger.is_on) {
+		c->linger.is_on = true;
+		c->phase.start_ns = clock_ns();
 		shutdown(c->fd, SHUT_WR);
 	}
 	while (turn < LINGER_TURN_MAX) {
@@ -180,19 +286,65 @@ enum conn_step conn_linger(struct visit *v, struct conn *c)
 		if (n == 0)
 			break;
 		turn += n;
-		c->phase_bytes += n;
+		c->phase.bytes += n;
 		step = CONN_STEP_READ;
 	}
 	if (step == CONN_STEP_READ) {
-		uint64_t now = clock_ns(), end = c->phase_start_ns + LINGER_TOTAL_NS;
+		uint64_t now = clock_ns(), end = c->phase.start_ns + LINGER_TOTAL_NS;
 
-		if (now >= end || (c->is_shed && c->phase_bytes > LINGER_SHED_MAX)) {
+		if (now >= end || (c->is_shed && c->phase.bytes > LINGER_SHED_MAX)) {
 			c->state = CONN_CLOSE;
 			return CONN_STEP_AGAIN;
 		}
 		conn_set_deadline(c, now + LINGER_SILENCE_NS < end ? now + LINGER_SILENCE_NS : end);
 	}
 	return step;
+}
+
+/* ---- after a refused upload ---- */
+
+/* Rounded up, so that the thread wakes once for many connections. */
+static void set_linger_timeout(struct conn *c, uint64_t ms)
+{
+	uint64_t end_ms = clock_ns() / NS_PER_MS + ms;
+
+	conn_set_deadline(c, (end_ms / LINGER_STEP_MS + 1) * LINGER_STEP_MS * NS_PER_MS);
+}
+
+enum conn_step conn_linger_shed(struct visit *v, struct conn *c)
+{
+	(void)v;
+	c->linger.is_on = true;
+	c->io->shed_count++;
+	c->phase.start_ns = clock_ns();
+	c->phase.bytes = 0;
+	c->linger.ticks = 0;
+	shutdown(c->fd, SHUT_WR);
+	pool_put(c->input); /* the next connection finds it in the cache */
+	c->input = NULL;
+	c->begin = c->at = c->end = 0;
+	set_linger_timeout(c, LINGER_FIRST_MS);
+	return CONN_STEP_SLEEP;
+}
+
+/* Returns whether the client's system has the whole response. */
+static bool has_arrived(const struct conn *c)
+{
+	int unsent = 0;
+
+	return ioctl(c->fd, SIOCOUTQ, &unsent) == 0 && unsent == 0;
+}
+
+void conn_late_shed(struct conn *c)
+{
+	bool are_many = c->io->shed_count > LINGER_FEW;
+
+	if (conn_has_client_gone(c) || (are_many && has_arrived(c)))
+		c->state = CONN_CLOSE;
+	else if (++c->linger.ticks == LINGER_TICKS)
+		c->state = are_many ? CONN_CLOSE : CONN_LINGER;
+	else
+		set_linger_timeout(c, (uint64_t)LINGER_FIRST_MS << c->linger.ticks);
 }
 
 /* ---- the next request ---- */
@@ -207,10 +359,11 @@ static void forget_request(struct conn *c)
 		atomic_store_explicit(&c->timing.wait_ns[i], 0, memory_order_relaxed);
 	}
 	c->request_start_ns = c->read_ns = 0;
-	c->body_left = c->discarded = c->content_bytes = c->window.start_ns = 0;
-	c->has_chunks_left = c->is_discarding = c->has_responded = false;
+	c->body.tried = 0;
+	c->body.left = c->body.discarded = c->body.content_bytes = c->phase.window_start_ns = 0;
+	c->body.has_chunks_left = c->body.is_discarding = c->has_responded = false;
 	c->continue_sent = 0;
-	c->waited_ns = c->request_deadline_ns = c->expires_after_s = 0;
+	c->body.waited_ns = c->request_deadline_ns = c->expires_after_s = 0;
 	c->is_shed = false;
 	upload_key_free(c->key);
 	c->key = NULL;
@@ -220,7 +373,7 @@ static void forget_request(struct conn *c)
 
 enum conn_step conn_next(struct visit *v, struct conn *c)
 {
-	assert(!c->body);
+	assert(!c->body.data);
 	assert(!c->upload);
 	forget_request(c);
 	c->is_used = true;

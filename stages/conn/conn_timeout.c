@@ -1,74 +1,19 @@
-/* conn_timeout.c - the timer of a connection, and the rates that it enforces. The I/O thread. */
-#include "conn_timeout.h"
+/* conn_timeout.c - the timeouts of a connection, and the rates that they enforce. The I/O thread.
+ */
+#include "conn_steps.h"
 
 #include <linux/sockios.h>
 #include <poll.h>
 #include <sys/ioctl.h>
 
 #include "base/clock.h"
-#include "conn.h"
-#include "io_loop.h"
-#include "log/log.h"
 
-#define WAIT_CHECK_NS (250 * NS_PER_MS) /* between looks at a client that waits */
-#define CHECK_NS NS_PER_S               /* between checks of a rate */
+#define CHECK_NS NS_PER_S /* between checks of a rate */
 #define CONTENDED_TIMEOUTS 4
 #define CONTENDED_GRACE_NS (2 * NS_PER_S)
 #define CONTENDED_WINDOW_NS (8 * NS_PER_S)
 
-/* ---- the deadline ---- */
-
-static void arm(struct conn *c)
-{
-	uint64_t now = clock_ns();
-
-	c->armed_ns = c->deadline_ns;
-	if (reactor_timer_set(&c->timer, c->deadline_ns > now ? c->deadline_ns - now : 0)) {
-		c->armed_ns = UINT64_MAX;
-		log_warning("connection: no memory for its timer; it has no timeout");
-	}
-}
-
-/* A later deadline does not move the timer: it fires early and is set again. */
-void conn_set_deadline(struct conn *c, uint64_t deadline_ns)
-{
-	c->deadline_ns = deadline_ns;
-	if (deadline_ns < c->armed_ns)
-		arm(c);
-}
-
-void conn_set_timeout(struct conn *c, uint64_t ms)
-{
-	conn_set_deadline(c, clock_ns() + ms * NS_PER_MS);
-}
-
-void conn_set_first_timeout(struct conn *c)
-{
-	const struct conf *conf = conn_conf(c);
-	uint64_t idle = conf->limits.idle_timeout_ms, header = conf->limits.header_timeout_ms;
-
-	conn_set_timeout(c, header < idle ? header : idle);
-}
-
-bool conn_timer_fired(struct conn *c)
-{
-	c->armed_ns = UINT64_MAX;
-	if (c->deadline_ns == UINT64_MAX)
-		return false;
-	if (clock_ns() >= c->deadline_ns)
-		return true;
-	arm(c);
-	return false;
-}
-
-/* ---- waiting for memory or an image ---- */
-
-void conn_watch_wait(struct conn *c)
-{
-	uint64_t next = clock_ns() + WAIT_CHECK_NS;
-
-	conn_set_deadline(c, next < c->wait_end_ns ? next : c->wait_end_ns);
-}
+/* ---- clients that have gone ---- */
 
 bool conn_has_client_gone(const struct conn *c)
 {
@@ -80,7 +25,7 @@ bool conn_has_client_gone(const struct conn *c)
 	if (p.revents & (POLLERR | POLLHUP | POLLNVAL))
 		return true;
 	return ioctl(c->fd, FIONREAD, &unread) == 0 &&
-	       (uint64_t)unread + (c->end - c->at) < c->body_left;
+	       (uint64_t)unread + (c->end - c->at) < c->body.left;
 }
 
 bool conn_is_reset(const struct conn *c)
@@ -104,7 +49,7 @@ static uint64_t timeout_ns(const struct conn *c)
 
 void conn_watch_phase(struct conn *c)
 {
-	uint64_t now = clock_ns(), end = c->phase_start_ns + timeout_ns(c);
+	uint64_t now = clock_ns(), end = c->phase.start_ns + timeout_ns(c);
 	uint64_t next = now + smaller(CHECK_NS, timeout_ns(c) / 8);
 
 	conn_set_deadline(c, now < end && end < next ? end : next);
@@ -112,16 +57,16 @@ void conn_watch_phase(struct conn *c)
 
 void conn_start_phase(struct conn *c)
 {
-	c->phase_start_ns = clock_ns();
-	c->phase_bytes = 0;
-	c->window.start_ns = 0;
+	c->phase.start_ns = clock_ns();
+	c->phase.bytes = 0;
+	c->phase.window_start_ns = 0;
 	conn_watch_phase(c);
 }
 
 void conn_resume_phase(struct conn *c, uint64_t since_ns)
 {
-	c->phase_start_ns += clock_ns() - since_ns;
-	c->window.start_ns = 0;
+	c->phase.start_ns += clock_ns() - since_ns;
+	c->phase.window_start_ns = 0;
 	conn_watch_phase(c);
 }
 
@@ -129,9 +74,9 @@ void conn_resume_write(struct conn *c, uint64_t since_ns)
 {
 	uint64_t waited = clock_ns() - since_ns;
 
-	c->phase_start_ns += waited;
-	if (c->window.start_ns)
-		c->window.start_ns += waited;
+	c->phase.start_ns += waited;
+	if (c->phase.window_start_ns)
+		c->phase.window_start_ns += waited;
 	conn_watch_phase(c);
 }
 
@@ -143,11 +88,11 @@ static uint64_t progress_of(const struct conn *c)
 	int unsent = 0;
 
 	if (c->state != CONN_WRITE)
-		return c->phase_bytes;
+		return c->phase.bytes;
 	/* What the kernel still has to send was never read by the client (tcp(7)). */
-	if (ioctl(c->fd, SIOCOUTQ, &unsent) || unsent < 0 || (uint64_t)unsent > c->phase_bytes)
-		return c->phase_bytes;
-	return c->phase_bytes - (uint64_t)unsent;
+	if (ioctl(c->fd, SIOCOUTQ, &unsent) || unsent < 0 || (uint64_t)unsent > c->phase.bytes)
+		return c->phase.bytes;
+	return c->phase.bytes - (uint64_t)unsent;
 }
 
 /* Returns whether the progress keeps up with a rate. Nothing is demanded in the first grace_ns of a
@@ -156,20 +101,20 @@ static bool keeps_rate(struct conn *c, uint64_t rate, uint64_t grace_ns, uint64_
 {
 	uint64_t now = clock_ns(), progress = progress_of(c);
 
-	if (c->window.start_ns == 0) {
-		c->window.start_ns = now;
-		c->window.bytes = progress;
+	if (c->phase.window_start_ns == 0) {
+		c->phase.window_start_ns = now;
+		c->phase.window_bytes = progress;
 	}
-	uint64_t elapsed = now - c->window.start_ns;
+	uint64_t elapsed = now - c->phase.window_start_ns;
 
 	if (elapsed <= grace_ns)
 		return true;
-	uint64_t came = progress - c->window.bytes;
+	uint64_t came = progress - c->phase.window_bytes;
 
 	if (rate == 0 || came * 1000 / rate < (elapsed - grace_ns) / NS_PER_MS)
 		return false;
 	if (elapsed >= window_ns)
-		c->window.start_ns = 0;
+		c->phase.window_start_ns = 0;
 	return true;
 }
 
@@ -177,7 +122,7 @@ static bool keeps_rate(struct conn *c, uint64_t rate, uint64_t grace_ns, uint64_
 static bool is_contended(const struct conn *c)
 {
 	return http_server_is_crowded(c->io->http) ||
-	       (c->memory.bytes > 0 && budget_is_contended(&conn_images(c)->budget));
+	       (c->body.memory.bytes > 0 && budget_is_contended(&conn_images(c)->budget));
 }
 
 /* While others wait, all reserved bytes must come within CONTENDED_TIMEOUTS times
@@ -185,7 +130,7 @@ static bool is_contended(const struct conn *c)
 static bool keeps_contended_rate(struct conn *c)
 {
 	uint64_t timeout = timeout_ns(c), rate = conn_conf(c)->limits.body_rate;
-	uint64_t fair = c->memory.bytes / (CONTENDED_TIMEOUTS * timeout / NS_PER_MS) * 1000;
+	uint64_t fair = c->body.memory.bytes / (CONTENDED_TIMEOUTS * timeout / NS_PER_MS) * 1000;
 
 	return keeps_rate(c, fair > rate ? fair : rate, smaller(CONTENDED_GRACE_NS, timeout / 4),
 	                  CONTENDED_WINDOW_NS);
@@ -197,18 +142,18 @@ static bool body_keeps_up(struct conn *c)
 	uint64_t rate = conn_conf(c)->limits.body_rate, now = clock_ns();
 
 	if (!is_contended(c))
-		c->window.start_ns = 0;
+		c->phase.window_start_ns = 0;
 	else if (!keeps_contended_rate(c))
 		return false;
-	if (now < c->phase_start_ns + timeout_ns(c))
+	if (now < c->phase.start_ns + timeout_ns(c))
 		return true;
-	if (rate == 0 || c->phase_bytes == 0)
+	if (rate == 0 || c->phase.bytes == 0)
 		return false;
-	uint64_t seconds = c->phase_bytes / rate, rest = c->phase_bytes % rate;
+	uint64_t seconds = c->phase.bytes / rate, rest = c->phase.bytes % rate;
 	uint64_t paid_ns =
 		(seconds < UINT32_MAX ? seconds : UINT32_MAX) * NS_PER_S + rest * NS_PER_S / rate;
 
-	return c->phase_start_ns + paid_ns > now;
+	return c->phase.start_ns + paid_ns > now;
 }
 
 /* Returns whether the client reads its response fast enough. */
@@ -229,7 +174,7 @@ static void refuse_late(struct conn *c, const char *what)
 		c->state = CONN_CLOSE;
 		return;
 	}
-	if (!c->is_discarding) /* otherwise a problem is set already */
+	if (!c->body.is_discarding) /* otherwise a problem is set already */
 		problem_set(&c->problem, 408, "timeout", "%s", what);
 	c->closes = true;
 	c->state = CONN_REFUSE;
@@ -263,9 +208,4 @@ void conn_late_write(struct conn *c)
 void conn_late_close(struct conn *c)
 {
 	c->state = CONN_CLOSE;
-}
-
-void conn_late_turn(struct conn *c)
-{
-	(void)c;
 }

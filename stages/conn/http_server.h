@@ -2,53 +2,76 @@
  * http_server.h - what the I/O threads of one daemon share: listeners, tokens, counters, and the
  * state of its life from starting to draining.
  */
-#ifndef DARKROOM_HTTP_HTTP_SERVER_H
-#define DARKROOM_HTTP_HTTP_SERVER_H
+#ifndef DARKROOM_CONN_HTTP_SERVER_H
+#define DARKROOM_CONN_HTTP_SERVER_H
 
 #include <stdalign.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "agent.h"
+#include "access/tokens.h"
 #include "base/check.h"
 #include "base/network.h"
 #include "conf/conf.h"
-#include "daemon/tokens.h"
-#include "image/client_count.h"
+#include "conn/route.h"
+#include "http/problem.h"
+#include "http/response.h"
 #include "image/image_service.h"
-#include "io_counters.h"
-#include "listener_set.h"
-#include "setting_queue.h"
-#include "stats_stream.h"
-#include "trace_slot.h"
+#include "listeners.h"
+#include "telemetry/histogram.h"
 
+struct admin_service;
 struct graph;
+struct http_server;
+struct remake;
 struct scarcity;
-struct text;
 
-/* Writes the documents of the whole program; stages/ sets it. Any thread, in a visit. */
-struct http_reports {
-	void (*stats)(void *arg, struct text *to);              /* GET /stats: JSON */
-	void (*metrics)(void *arg, struct text *to);            /* GET /metrics: Prometheus text */
-	void (*graph)(void *arg, struct text *to, bool is_svg); /* GET /graph: DOT or SVG */
-	void *arg;
+/* ---- counters ---- */
+
+#define IO_STATUS_CLASSES 4 /* 2xx to 5xx */
+
+struct io_counters {
+	alignas(CACHE_LINE) _Atomic uint64_t received_bytes; /* from clients, headers included */
+	_Atomic uint64_t sent_bytes;
+	_Atomic uint64_t responses[RESPONSE_STATUS_MAX]; /* by response_status_index() */
+	_Atomic uint64_t rejections[PROBLEM_TYPE_MAX]; /* problems reported, by problem_type_at() */
+	/* By enum route_class: from the first byte of the request to the last of the response, and
+	 * the responses by the first digit of their status. */
+	struct histogram durations[ROUTE_CLASS_COUNT];
+	_Atomic uint64_t requests[ROUTE_CLASS_COUNT][IO_STATUS_CLASSES];
 };
+
+struct io_totals {
+	uint64_t received_bytes, sent_bytes;
+	uint64_t responses[RESPONSE_STATUS_MAX];
+	uint64_t rejections[PROBLEM_TYPE_MAX];
+	uint64_t requests[ROUTE_CLASS_COUNT][IO_STATUS_CLASSES];
+};
+
+/* Counts a request whose response has been written. Its own thread only. */
+void io_counters_add_request(struct io_counters *c, enum route_class class, unsigned status,
+                             uint64_t ns);
+
+/* Adds up the durations of one class. Any thread. */
+void io_durations_collect(struct histogram_sum *sum, const struct http_server *h,
+                          enum route_class class);
+
+/* Adds up the counters of all threads. Any thread. */
+void io_totals_collect(struct io_totals *totals, const struct http_server *h);
+
+/* ---- the server ---- */
 
 struct http_server {
 	/* fixed after start */
 	struct image_service *images; /* borrowed, as is the graph */
+	struct remake *remake;        /* borrowed as well: of stages/background */
 	struct graph *graph;
-	struct scarcity *scarcity; /* borrowed as well */
-	struct http_reports reports;
+	struct scarcity *scarcity;   /* borrowed as well */
+	struct admin_service *admin; /* borrowed; of stages/resource */
 	struct listener_set listeners;
-	struct agent agent;
 	struct networks proxies; /* server.trusted_proxies */
 	struct tokens tokens;    /* locked inside */
-	struct client_counts clients;
-	struct setting_queue settings; /* locked inside */
-	struct stats_stream stream;    /* locked inside; its watchers are the main thread's */
-	struct trace_slot trace;       /* atomic inside */
 	/* atomic, any thread */
 	alignas(CACHE_LINE) _Atomic bool is_ready;
 	_Atomic bool is_ending;   /* /readyz returns 503; everything else is still served */
@@ -65,9 +88,6 @@ struct http_server {
 
 /* Reads the tokens. Returns 0, or -errno with the reason logged. Before the sandbox. */
 int http_server_init(struct http_server *h, const struct conf *conf);
-
-/* Opens the listeners, for the graph's I/O threads. Returns 0, or -errno with the reason logged. */
-int http_server_listen(struct http_server *h, const struct conf *conf);
 
 void http_server_fini(struct http_server *h);
 
@@ -88,10 +108,6 @@ bool http_server_is_crowded(const struct http_server *h);
 
 /* Counts a connection that is open (1) or closed (-1). Returns how many are open now. */
 uint64_t http_server_count_connection(struct http_server *h, int change);
-
-/* Sends watchers of /stats/stream what is due. Returns the ms until the next call, or -1: the next
- * call is due when stream.wake_fd is readable. Main thread. */
-int http_server_tick(struct http_server *h);
 
 /* Returns whether all administrative connections have ended. */
 bool http_server_has_closed_admin(const struct http_server *h);

@@ -2,10 +2,10 @@
  * io_loop.h - one I/O thread, which is one instance of accept_read: its event loop, its listeners
  * and its connections.
  *
- * Touched by its own thread only. Private to accept_read.c and stages/http/.
+ * Touched by its own thread only. Private to accept_read.c and stages/conn/.
  */
-#ifndef DARKROOM_HTTP_IO_LOOP_H
-#define DARKROOM_HTTP_IO_LOOP_H
+#ifndef DARKROOM_CONN_IO_LOOP_H
+#define DARKROOM_CONN_IO_LOOP_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,10 +13,24 @@
 
 #include "base/reactor.h"
 #include "conf/conf.h"
-#include "conn.h"
+#include "http/preconditions.h"
+#include "http/response.h"
 #include "http_server.h"
 
+struct conn;
 struct visit;
+
+enum conn_kind {
+	CONN_COUNTED = 1, /* a client, counted in http_server.connections */
+	CONN_REJECTED,    /* over a limit: it gets a 503 */
+	CONN_ADMIN,       /* from the administrative listener */
+	CONN_KIND_COUNT
+};
+
+/* Connections in the order in which they began to wait. Zeroed: empty. */
+struct conn_line {
+	struct conn *first, *last;
+};
 
 /* From which listeners a thread accepts. A reload may change it at any time. */
 enum io_mode {
@@ -29,6 +43,7 @@ enum io_mode {
 struct io_listener {
 	struct io_loop *io;
 	int fd; /* borrowed */
+	bool is_admin;
 	struct reactor_watch watch;
 };
 
@@ -39,26 +54,25 @@ struct io_loop {
 	struct visit *visit; /* while poll() runs; otherwise NULL */
 	unsigned served;     /* pieces of work since poll() began */
 	struct reactor_watch wake;
-	struct io_listener listener[CONF_THREADS_MAX]; /* http->listeners.count */
-	struct io_listener admin;                      /* if there is an administrative one */
+	/* those of http->listeners, and then the administrative one, if there is one */
+	struct io_listener listener[CONF_THREADS_MAX + 1];
+	unsigned listener_count;
 	enum io_mode mode;
 	struct reactor_timer pause; /* accepting resumes when it fires */
 	bool is_paused;
-	bool has_logged_pause;   /* since the last accepted connection */
-	bool is_draining;        /* counted in http->ios_closed */
-	bool is_done;            /* counted in http->ios_done */
-	struct conn *conns;      /* all, doubly linked */
-	unsigned conn_count;     /* counted in http->connections */
-	unsigned admin_count;    /* administrative */
-	unsigned shed_count;     /* with a refused upload, until they are closed */
-	unsigned rejected_count; /* over a limit, until they have read their 503 */
+	bool has_logged_pause; /* since the last accepted connection */
+	bool is_draining;      /* counted in http->ios_closed */
+	bool is_done;          /* counted in http->ios_done */
+	struct conn *conns;    /* all, doubly linked */
+	unsigned count[CONN_KIND_COUNT];
+	unsigned shed_count; /* with a refused upload, until they are closed */
 	struct conn_line
 		without_request;      /* counted ones in the loop, before their first response */
 	struct conn_line kept;        /* the same, after it; without a request as well */
 	struct conn_line rejected;    /* in the loop */
 	char copy[RESPONSE_COPY_MAX]; /* scratch of response_send() */
 	time_t date_s;                /* the second of `date` */
-	char date[32];
+	char date[HTTP_DATE_MAX];
 	time_t log_s; /* the second of `log_time`, which has the log's format */
 	char log_time[24];
 };
@@ -69,22 +83,14 @@ struct io_loop {
 int io_loop_init(struct io_loop *io, struct http_server *http, unsigned instance, int wake_fd,
                  void (*accept)(void *listener));
 
-/* Ends all connections and frees the rest. */
+/* Frees it. All connections must have ended. */
 void io_loop_fini(struct io_loop *io);
-
-/* Returns whether the thread accepts from listener i now. */
-bool io_should_listen(const struct io_loop *io, unsigned i);
 
 /* Watches the listeners from which the thread accepts now, and no others. */
 void io_update_listening(struct io_loop *io);
-void io_stop_listening(struct io_loop *io);
-void io_stop_listening_for_admin(struct io_loop *io);
 
 /* Stops accepting for 100 ms after an error, so that the loop never spins. */
 void io_pause_listening(struct io_loop *io, const char *why);
-
-/* A connection has ended: counts it, and may accept again. */
-void io_conn_ended(struct io_loop *io, enum conn_kind kind);
 
 /* Returns the value of a Date header field. */
 const char *io_date(struct io_loop *io);

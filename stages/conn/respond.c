@@ -9,20 +9,16 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "access_log.h"
+#include "admission/admission.h"
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "conf/conf.h"
-#include "conn_body.h"
-#include "conn_read.h"
-#include "conn_timeout.h"
-#include "head.h"
-#include "image/admission.h"
+#include "conn_steps.h"
 #include "image/image_service.h"
-#include "io_loop.h"
 #include "log/log.h"
-#include "sched/stage.h"
-#include "stats_stream.h"
+#include "sched/core/stage.h"
 #include "telemetry/counter.h"
 
 #define WRITE_TURN_MAX                                                             \
@@ -68,7 +64,7 @@ static bool is_draining(const struct conn *c)
 /* Returns whether a part of the request's body may still come. */
 static bool is_body_left(const struct conn *c)
 {
-	return c->body_left > 0 || c->has_chunks_left;
+	return c->body.left > 0 || c->body.has_chunks_left;
 }
 
 static bool must_close(const struct conn *c)
@@ -80,11 +76,11 @@ static bool must_close(const struct conn *c)
 	/* A client that got no 100 Continue may or may not send its body, so the start of the next
 	 * request is unknown. */
 	if (is_body_left(c) && r->expects_continue && c->continue_sent == 0 && c->at == c->end &&
-	    c->body_size == 0)
+	    c->body.size == 0)
 		return true;
 	if (c->is_shed)
-		return c->has_chunks_left || c->body_left > CONN_SHED_MAX + (c->end - c->at);
-	return c->body_left > CONN_DISCARD_MAX;
+		return c->body.has_chunks_left || c->body.left > CONN_SHED_MAX + (c->end - c->at);
+	return c->body.left > CONN_DISCARD_MAX;
 }
 
 /* Responds instead of a response for which there was no memory. */
@@ -100,9 +96,9 @@ static void respond_without_memory(struct conn *c, bool is_head)
 
 enum conn_step respond_finish(struct conn *c)
 {
-	bool is_head = c->request.head_length > 0 && c->request.method == ROUTE_HEAD;
+	bool is_head = c->request.head_length > 0 && c->request.method == METHOD_HEAD;
 
-	admission_cancel(conn_images(c), &c->admission.ticket);
+	admission_cancel(&conn_images(c)->admission, &c->admission);
 	c->closes = must_close(c);
 	const char *connection = c->closes                           ? "close"
 	                         : c->request.parser.http_minor == 0 ? "keep-alive"
@@ -119,21 +115,12 @@ enum conn_step respond_finish(struct conn *c)
 	/* A slow reader must not hold the memory of its body. */
 	conn_drop_body(c);
 	conn_set_deadline(c, UINT64_MAX);
-	c->phase_bytes = 0;
+	c->phase.bytes = 0;
 	c->state = CONN_WRITE;
 	return CONN_STEP_AGAIN;
 }
 
 /* ---- problems ---- */
-
-static bool has_encoding(const struct conn *c)
-{
-	struct slice value, rest = { NULL, 0 };
-
-	if (c->request.head_length > 0)
-		rest = request_fields(&c->request, c->input + c->begin);
-	return head_find(&rest, "content-encoding", &value);
-}
 
 void respond_problem_fields(struct conn *c, const struct problem *problem)
 {
@@ -142,24 +129,16 @@ void respond_problem_fields(struct conn *c, const struct problem *problem)
 		response_field(&c->response, "Retry-After: %u",
 		               problem->retry_after_s ? problem->retry_after_s : 1);
 	/* RFC 9110 15.5.16: tells a client that has compressed its body. */
-	if (problem->status == 415 && has_encoding(c))
+	if (problem->status == 415 && c->request.head_length > 0 &&
+	    conn_has_field(c, "content-encoding"))
 		response_text_field(&c->response, "Accept-Encoding", "identity");
 	if (c->challenge)
 		response_text_field(&c->response, "WWW-Authenticate", c->challenge);
+	if (problem->status == 416)
+		response_field(&c->response, "Content-Range: bytes */%llu",
+		               (unsigned long long)problem->actual);
 	if (problem->status == 405)
-		response_text_field(&c->response, "Allow", route_allow(c->route.kind));
-}
-
-void respond_problem_body(struct conn *c)
-{
-	struct json j;
-
-	json_init(&j, &c->response.body);
-	json_object(&j, NULL);
-	problem_json_members(&j, &c->problem);
-	json_string(&j, "request_id", request_id(c));
-	json_object_end(&j);
-	text_puts(&c->response.body, "\n");
+		response_text_field(&c->response, "Allow", routes[c->route.kind].allow);
 }
 
 void respond_count_rejection(struct conn *c, const struct problem *problem)
@@ -169,10 +148,17 @@ void respond_count_rejection(struct conn *c, const struct problem *problem)
 
 enum conn_step respond_problem(struct conn *c)
 {
+	struct json j;
+
 	respond_count_rejection(c, &c->problem);
 	respond_start(c, c->problem.status, PROBLEM_BODY_MAX);
 	respond_problem_fields(c, &c->problem);
-	respond_problem_body(c);
+	json_init(&j, &c->response.body);
+	json_object(&j, NULL);
+	problem_json_members(&j, &c->problem);
+	json_string(&j, "request_id", request_id(c));
+	json_object_end(&j);
+	text_puts(&c->response.body, "\n");
 	return respond_finish(c);
 }
 
@@ -200,11 +186,8 @@ static void written(struct visit *v, struct conn *c)
 	visit_charge(v, &c->event);
 	count_request(c);
 	access_log_request(c, true);
-	if (c->response.is_endless && c->request.method == ROUTE_GET)
-		stats_stream_add(&c->io->http->stream, c->fd);
-	else if (c->response.is_endless && c->request.method == ROUTE_POST &&
-	         trace_slot_ask(&c->io->http->trace, c->fd, c->trace_seconds))
-		stats_stream_wake(&c->io->http->stream);
+	if (c->response.is_endless && c->request.method != METHOD_HEAD)
+		c->pass_on(c);
 	response_reset(&c->response);
 	conn_drop_body(c); /* what conn_count_response() counted */
 	c->has_responded = true;
@@ -217,31 +200,14 @@ static void written(struct visit *v, struct conn *c)
 		c->state = is_complete ? CONN_CLOSE : c->is_shed ? CONN_LINGER_SHED : CONN_LINGER;
 	} else if (is_body_left(c)) {
 		conn_start_phase(c);
-		c->is_discarding = true;
-		c->state = c->has_chunks_left ? CONN_READ_CHUNKS : CONN_DISCARD;
+		c->body.is_discarding = true;
+		c->state = c->body.has_chunks_left ? CONN_READ_CHUNKS : CONN_DISCARD;
 	} else {
 		c->state = CONN_NEXT;
 	}
 }
 
-/* The next bytes are on the disk, or in an S3 store, for which this thread must not wait. */
-static enum conn_step read_file(struct visit *v, struct conn *c, bool is_rest)
-{
-	struct disk_reads *reads = &conn_images(c)->reads;
-	const struct response *r = &c->response;
-
-	c->disk_start_ns = c->deadline_ns == UINT64_MAX ? 0 : clock_ns();
-	c->state = CONN_FILE_READ;
-	conn_wait(v, c, conn_conf(c)->server.wait_timeout_ms);
-	if (is_rest)
-		disk_job_send_fetch(v, reads, &c->job, &c->event, c->instance);
-	else
-		disk_job_send_read(v, reads, &c->job, r->file, (uint64_t)r->file_at,
-		                   response_next_piece(r), &c->event, c->instance);
-	return CONN_STEP_GONE;
-}
-
-enum conn_step respond_file_read(struct visit *v, struct conn *c)
+static enum conn_step file_read(struct visit *v, struct conn *c)
 {
 	(void)v;
 	if (c->disk_start_ns)
@@ -261,21 +227,42 @@ enum conn_step respond_file_read(struct visit *v, struct conn *c)
 	return CONN_STEP_AGAIN;
 }
 
+static bool cancel_read(struct conn *c)
+{
+	return disk_reads_cancel(&conn_images(c)->reads, &c->job);
+}
+
+/* The next bytes are on the disk, or in an S3 store, for which this thread must not wait. */
+static enum conn_step read_file(struct visit *v, struct conn *c, bool is_rest)
+{
+	const struct response *r = &c->response;
+
+	c->disk_start_ns = c->timeout.deadline_ns == UINT64_MAX ? 0 : clock_ns();
+	conn_wait(v, c, file_read, conn_conf(c)->server.wait_timeout_ms, cancel_read);
+	if (!is_rest) {
+		c->job.fd = r->file;
+		c->job.at = (uint64_t)r->file_at;
+		c->job.length = response_next_piece(r);
+	}
+	conn_send_job(v, c, is_rest ? DISK_FETCH : DISK_READ);
+	return CONN_STEP_GONE;
+}
+
 enum conn_step respond_write(struct visit *v, struct conn *c)
 {
-	uint64_t before = c->phase_bytes;
+	uint64_t before = c->phase.bytes;
 	int result =
-		response_send(&c->response, c->fd, WRITE_TURN_MAX, c->io->copy, &c->phase_bytes);
+		response_send(&c->response, c->fd, WRITE_TURN_MAX, c->io->copy, &c->phase.bytes);
 
-	counter_add(&conn_counters(c)->sent_bytes, c->phase_bytes - before);
+	counter_add(&conn_counters(c)->sent_bytes, c->phase.bytes - before);
 	if (result == RESPONSE_COLD || result == RESPONSE_REST)
 		return read_file(v, c, result == RESPONSE_REST);
 	if (result == RESPONSE_FULL) {
-		if (c->deadline_ns == UINT64_MAX) {
-			uint64_t sent = c->phase_bytes;
+		if (c->timeout.deadline_ns == UINT64_MAX) {
+			uint64_t sent = c->phase.bytes;
 
 			conn_start_phase(c);
-			c->phase_bytes = sent;
+			c->phase.bytes = sent;
 			conn_count_response(c);
 		}
 		return CONN_STEP_WRITE;

@@ -2,8 +2,8 @@
  * respond.h - how every response begins, ends and is written, and problem documents. The I/O
  * thread.
  */
-#ifndef DARKROOM_HTTP_RESPOND_H
-#define DARKROOM_HTTP_RESPOND_H
+#ifndef DARKROOM_CONN_RESPOND_H
+#define DARKROOM_CONN_RESPOND_H
 
 #include <stddef.h>
 
@@ -29,9 +29,6 @@ const char *respond_origin(const struct conn *c);
 /* Appends the header fields of a problem document with the problem's status. */
 void respond_problem_fields(struct conn *c, const struct problem *problem);
 
-/* Appends the document of c->problem without further members. */
-void respond_problem_body(struct conn *c);
-
 /* Counts a request, image or part that was refused for the problem. */
 void respond_count_rejection(struct conn *c, const struct problem *problem);
 
@@ -42,6 +39,5 @@ enum conn_step respond_problem(struct conn *c);
 
 enum conn_step respond_refuse(struct visit *v, struct conn *c);
 enum conn_step respond_write(struct visit *v, struct conn *c);
-enum conn_step respond_file_read(struct visit *v, struct conn *c);
 
 #endif

@@ -2,14 +2,14 @@
  * route.h - the resources: which one a target names, which methods it has, and which listeners
  * serve it. Any thread.
  */
-#ifndef DARKROOM_HTTP_ROUTE_H
-#define DARKROOM_HTTP_ROUTE_H
+#ifndef DARKROOM_CONN_ROUTE_H
+#define DARKROOM_CONN_ROUTE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "conf/conf.h"
-#include "field.h"
+#include "http/request.h"
 #include "store/store.h"
 
 enum route_kind {
@@ -31,18 +31,7 @@ enum route_kind {
 	ROUTE_GRAPH,
 	ROUTE_GRAPH_SVG,
 	ROUTE_CONTROL,
-	ROUTE_TRACE,
 	ROUTE_COUNT
-};
-
-enum route_method {
-	ROUTE_GET = 1,
-	ROUTE_HEAD = 2,
-	ROUTE_POST = 4,
-	ROUTE_DELETE = 8,
-	ROUTE_OPTIONS = 16,
-	ROUTE_OTHER = 32,  /* known, but no resource has it: 405 */
-	ROUTE_UNKNOWN = 64 /* 501 */
 };
 
 /* Which resources a listener serves. */
@@ -57,18 +46,7 @@ struct route {
 
 /* Finds the resource of a request target, in origin, absolute or asterisk form. A query is ignored.
  */
-void route_find(struct route *route, enum route_method method, struct slice target);
-
-/* Splits a target in absolute form, of http or https: *authority gets HOST[:PORT], which ends
- * before the first '/' or '?' (RFC 3986 3.2), and *target keeps the rest. Returns false, with
- * *target unchanged, if it has another form. */
-bool route_split(struct slice *target, struct slice *authority);
-
-/* Returns whether the resource is served to the audience, a set of enum route_audience. */
-bool route_is_for(enum route_kind kind, unsigned audience);
-
-/* Returns whether the resource has the method. */
-bool route_allows(enum route_kind kind, enum route_method method);
+void route_find(struct route *route, enum request_method method, struct slice target);
 
 /* Requests that are measured together. */
 enum route_class {
@@ -83,14 +61,25 @@ enum route_class {
 	ROUTE_CLASS_COUNT
 };
 
+/* The labels of a class. */
+struct route_labels {
+	const char *route, *method;
+};
+
+extern const struct route_labels route_labels[ROUTE_CLASS_COUNT];
+
+/* What a resource has. */
+struct route_row {
+	unsigned methods;       /* a set of enum request_method */
+	const char *allow;      /* the value of the Allow header field */
+	unsigned audience;      /* a set of enum route_audience */
+	enum route_class class; /* of GET and HEAD */
+	const char *path;       /* NULL: the resource has more than one path */
+};
+
+extern const struct route_row routes[ROUTE_COUNT];
+
 /* kind: 0 before the route is known. */
-enum route_class route_class(enum route_kind kind, enum route_method method);
-
-/* Returns the labels of a class; static. */
-const char *route_class_route(enum route_class class);
-const char *route_class_method(enum route_class class);
-
-/* Returns the value of the Allow header field; static. */
-const char *route_allow(enum route_kind kind);
+enum route_class route_class(enum route_kind kind, enum request_method method);
 
 #endif

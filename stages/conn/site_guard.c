@@ -13,8 +13,8 @@
 
 #include "conf/conf.h"
 #include "conn.h"
-#include "head.h"
-#include "host.h"
+#include "http/head_fields.h"
+#include "http/host.h"
 #include "http_server.h"
 
 /* ---- hosts ---- */
@@ -74,18 +74,11 @@ static bool check_host(const struct conf *conf, struct conn *c, bool is_loopback
 /* Returns the value of a field; length 0 if the request does not have it once. */
 static struct slice single(const struct conn *c, const char *name)
 {
-	struct slice rest = request_fields(&c->request, c->input + c->begin), value, other;
+	struct slice rest = conn_fields(c), value, other;
 
 	if (!head_find(&rest, name, &value) || head_find(&rest, name, &other))
 		return (struct slice){ rest.data, 0 };
 	return value;
-}
-
-static bool has_field(const struct conn *c, const char *name)
-{
-	struct slice rest = request_fields(&c->request, c->input + c->begin), value;
-
-	return head_find(&rest, name, &value);
 }
 
 /* Returns whether the origin is that of the host that the client has asked for. */
@@ -96,7 +89,7 @@ static bool is_own_origin(const struct conn *c, struct slice origin)
 	                                                   : 0;
 	struct slice host = { origin.data + scheme, origin.length - scheme };
 
-	struct slice own = has_field(c, "x-forwarded-host")
+	struct slice own = conn_has_field(c, "x-forwarded-host")
 	                           ? single(c, "x-forwarded-host")
 	                           : span_slice(c->request.authority, c->input + c->begin);
 
@@ -111,16 +104,16 @@ static bool is_foreign_page(const struct conf *conf, const struct conn *c)
 	if (strcmp(allowed, "*") == 0 ||
 	    (origin.length > 0 && host_equals(origin, (struct slice){ allowed, strlen(allowed) })))
 		return false;
-	if (has_field(c, "sec-fetch-site"))
+	if (conn_has_field(c, "sec-fetch-site"))
 		return !slice_is(site, "same-origin") && !slice_is(site, "none");
-	return has_field(c, "origin") && !is_own_origin(c, origin);
+	return conn_has_field(c, "origin") && !is_own_origin(c, origin);
 }
 
 static bool check_page(const struct conf *conf, struct conn *c)
 {
-	enum route_method method = c->request.method;
+	enum request_method method = c->request.method;
 
-	if ((method != ROUTE_POST && method != ROUTE_DELETE) || !is_foreign_page(conf, c))
+	if ((method != METHOD_POST && method != METHOD_DELETE) || !is_foreign_page(conf, c))
 		return true;
 	problem_set(&c->problem, 403, "foreign-page",
 	            "a web page of another origin sends this; server.allow_origin does not allow "
@@ -148,12 +141,12 @@ static bool is_strange_host(const struct conf *conf, const struct conn *c)
 bool site_guard_allows_control(const struct conf *conf, struct conn *c)
 {
 	struct slice site = single(c, "sec-fetch-site"), origin = single(c, "origin");
-	bool is_foreign = (has_field(c, "sec-fetch-site") && !slice_is(site, "same-origin")) ||
-	                  (has_field(c, "origin") && !is_own_origin(c, origin));
+	bool is_foreign = (conn_has_field(c, "sec-fetch-site") && !slice_is(site, "same-origin")) ||
+	                  (conn_has_field(c, "origin") && !is_own_origin(c, origin));
 
 	/* A page can send this field to another origin only after a preflight request, which fails
 	 * here. */
-	if (has_field(c, "x-darkroom-control") && !is_foreign && !is_strange_host(conf, c))
+	if (conn_has_field(c, "x-darkroom-control") && !is_foreign && !is_strange_host(conf, c))
 		return true;
 	problem_set(&c->problem, 403, "foreign-page",
 	            "expected the operator's page of this server, or a client that sends the "

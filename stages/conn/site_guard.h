@@ -8,8 +8,8 @@
  * origin, which a browser sends without asking if it looks like a form (Fetch standard, simple
  * requests).
  */
-#ifndef DARKROOM_HTTP_SITE_GUARD_H
-#define DARKROOM_HTTP_SITE_GUARD_H
+#ifndef DARKROOM_CONN_SITE_GUARD_H
+#define DARKROOM_CONN_SITE_GUARD_H
 
 #include <stdbool.h>
 

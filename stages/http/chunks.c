@@ -1,5 +1,7 @@
-/* chunks.c - one byte of a line at a time, and content as a whole. Any thread. */
+/* chunks.c - one line at a time, and content as a whole. Any thread. */
 #include "chunks.h"
+
+#include <string.h>
 
 static bool is_space(char c)
 {
@@ -12,152 +14,130 @@ static bool is_text(char c)
 	return c == '\t' || ((unsigned char)c >= ' ' && (unsigned char)c != 0x7f);
 }
 
-static int hex_value(char c)
+/* Takes a line off the input, without its end. Returns 1; 0 if the line is not complete; or -1 if
+ * it has no CR LF behind its text, or is too long. */
+static int take_line(struct slice *input, struct slice *line)
 {
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+	size_t n = 0;
+
+	while (n < input->length && n <= CHUNKS_LINE_MAX && is_text(input->data[n]))
+		n++;
+	if (n > CHUNKS_LINE_MAX || (n < input->length && input->data[n] != '\r'))
+		return -1;
+	if (input->length - n < 2)
+		return 0;
+	if (input->data[n + 1] != '\n')
+		return -1;
+	*line = (struct slice){ input->data, n };
+	slice_drop(input, n + 2);
+	return 1;
 }
 
-/* Each step below takes one byte and returns NULL or the error. */
-
-static const char *size_digit(struct chunks *k, char c)
+/* Returns whether extensions begin with their names, and end outside of quotes (7.1.1). */
+static bool check_extensions(struct slice s)
 {
-	int digit = hex_value(c);
+	bool is_quoted = false;
+	size_t i = 0;
 
-	if (digit < 0)
+	while (i < s.length && is_space(s.data[i]))
+		i++;
+	if (i == s.length || s.data[i] != ';')
+		return s.length == 0;
+	for (; i < s.length; i++) {
+		if (s.data[i] == '\\' && is_quoted)
+			i++;
+		else if (s.data[i] == '"')
+			is_quoted = !is_quoted;
+		if (i >= s.length || s.data[i] != ';' || is_quoted)
+			continue;
+		while (i + 1 < s.length && is_space(s.data[i + 1]))
+			i++;
+		if (i + 1 == s.length || !field_is_token_char(s.data[i + 1]))
+			return false;
+	}
+	return !is_quoted;
+}
+
+/* Each of these returns NULL or the error. */
+
+static const char *read_size(struct slice line, uint64_t *size)
+{
+	size_t n = 0;
+	int digit;
+
+	for (*size = 0; n < line.length && (digit = field_hex_value(line.data[n])) >= 0; n++) {
+		if (*size >> 60)
+			return "the size of a chunk is not below 2^64";
+		*size = *size * 16 + (unsigned)digit;
+	}
+	slice_drop(&line, n);
+	if (n == 0)
 		return "a chunk begins without a size";
-	if (k->left >> 60)
-		return "the size of a chunk is not below 2^64";
-	k->left = k->left * 16 + (unsigned)digit;
-	k->state = CHUNKS_SIZE;
-	return NULL;
+	return check_extensions(line) ? NULL : "the extension of a chunk is malformed";
 }
 
-static const char *size_step(struct chunks *k, char c)
+static const char *read_trailer(struct slice line)
 {
-	if (c == '\r' && k->state == CHUNKS_SIZE)
-		k->state = CHUNKS_SIZE_LF;
-	else if (c == ';')
-		k->state = CHUNKS_EXTENSION_BEGIN;
-	else if (is_space(c))
-		k->state = CHUNKS_SPACE;
-	else if (k->state == CHUNKS_SIZE && hex_value(c) >= 0)
-		return size_digit(k, c);
-	else
-		return "the size of a chunk is malformed";
-	return NULL;
-}
+	const char *colon = line.length ? memchr(line.data, ':', line.length) : NULL;
 
-static const char *extension_step(struct chunks *k, char c)
-{
-	static const char error[] = "the extension of a chunk is malformed";
-
-	if (k->state == CHUNKS_EXTENSION_BEGIN) {
-		if (!is_space(c) && !field_is_token_char(c))
-			return error;
-		if (!is_space(c))
-			k->state = CHUNKS_EXTENSION;
+	if (colon && slice_is_token((struct slice){ line.data, (size_t)(colon - line.data) }))
 		return NULL;
-	}
-	if (c == '\r' && !k->is_quoted) {
-		k->state = CHUNKS_SIZE_LF;
-		return NULL;
-	}
-	if (!is_text(c))
-		return error;
-	if (k->is_escaped)
-		k->is_escaped = false;
-	else if (c == '\\' && k->is_quoted)
-		k->is_escaped = true;
-	else if (c == '"')
-		k->is_quoted = !k->is_quoted;
-	else if (c == ';' && !k->is_quoted)
-		k->state = CHUNKS_EXTENSION_BEGIN;
-	return NULL;
+	return "a trailer field of the chunked body is malformed";
 }
 
-static const char *trailer_step(struct chunks *k, char c)
+static const char *read_line(struct chunks *k, struct slice line)
 {
-	if (c == '\r' && k->state == CHUNKS_TRAILER_BEGIN)
-		k->state = CHUNKS_END_LF;
-	else if (c == '\r' && k->state == CHUNKS_TRAILER_VALUE)
-		k->state = CHUNKS_TRAILER_LF;
-	else if (c == ':' && k->state == CHUNKS_TRAILER_NAME)
-		k->state = CHUNKS_TRAILER_VALUE;
-	else if (k->state == CHUNKS_TRAILER_VALUE ? !is_text(c) : !field_is_token_char(c))
-		return "a trailer field of the chunked body is malformed";
-	else if (k->state == CHUNKS_TRAILER_BEGIN)
-		k->state = CHUNKS_TRAILER_NAME;
-	return NULL;
-}
+	const char *error = NULL;
 
-static const char *expect(struct chunks *k, char c, char expected, enum chunks_state next)
-{
-	k->state = next;
-	return c == expected ? NULL : "a line of the chunked body does not end with CR LF";
-}
-
-static const char *step(struct chunks *k, char c)
-{
-	switch (k->state) {
-	case CHUNKS_SIZE_BEGIN:
-		return size_digit(k, c);
-	case CHUNKS_SIZE:
-	case CHUNKS_SPACE:
-		return size_step(k, c);
-	case CHUNKS_EXTENSION_BEGIN:
-	case CHUNKS_EXTENSION:
-		return extension_step(k, c);
-	case CHUNKS_SIZE_LF:
-		return expect(k, c, '\n', k->left ? CHUNKS_DATA : CHUNKS_TRAILER_BEGIN);
-	case CHUNKS_DATA_CR:
-		return expect(k, c, '\r', CHUNKS_DATA_LF);
-	case CHUNKS_DATA_LF:
-		return expect(k, c, '\n', CHUNKS_SIZE_BEGIN);
-	case CHUNKS_TRAILER_LF:
-		return expect(k, c, '\n', CHUNKS_TRAILER_BEGIN);
-	default:
-		return trailer_step(k, c);
+	if (k->state == CHUNKS_SIZE) {
+		error = read_size(line, &k->left);
+		k->state = k->left ? CHUNKS_DATA : CHUNKS_TRAILER;
+	} else if (k->state == CHUNKS_DATA_END) {
+		error = line.length ? "a chunk is longer than its size" : NULL;
+		k->state = CHUNKS_SIZE;
+	} else if (line.length) {
+		error = read_trailer(line);
+	} else {
+		k->state = CHUNKS_END;
 	}
+	return error;
 }
 
 enum chunks_result chunks_feed(struct chunks *k, struct slice input, size_t *used,
                                int (*append)(void *arg, const char *data, size_t length), void *arg,
                                const char **error)
 {
-	size_t at = 0;
+	size_t length = input.length;
+	enum chunks_result result = CHUNKS_MORE;
+	struct slice line;
 
 	*error = NULL;
-	while (at < input.length) {
+	while (result == CHUNKS_MORE && k->state != CHUNKS_END) {
 		if (k->state == CHUNKS_DATA) {
-			size_t rest = input.length - at;
-			size_t n = k->left < rest ? (size_t)k->left : rest;
+			size_t n = k->left < input.length ? (size_t)k->left : input.length;
 
-			*used = at;
-			if (append(arg, input.data + at, n))
-				return CHUNKS_STOPPED;
-			at += n;
+			if (n == 0)
+				break;
+			if (append(arg, input.data, n)) {
+				result = CHUNKS_STOPPED;
+				break;
+			}
+			slice_drop(&input, n);
 			k->left -= n;
 			if (k->left == 0)
-				k->state = CHUNKS_DATA_CR;
+				k->state = CHUNKS_DATA_END;
 			continue;
 		}
-		char c = input.data[at];
+		int found = take_line(&input, &line);
 
-		if (k->state == CHUNKS_END_LF) {
-			*used = at + 1;
-			*error = expect(k, c, '\n', CHUNKS_END_LF);
-			return *error ? CHUNKS_BAD : CHUNKS_DONE;
-		}
-		*error = step(k, c);
-		*used = at;
+		if (found == 0)
+			break;
+		*error = found > 0 ? read_line(k, line)
+		                   : "a line of the chunked body is too long, or does not end with "
+		                     "CR LF";
 		if (*error)
-			return CHUNKS_BAD;
-		at++;
+			result = CHUNKS_BAD;
 	}
-	*used = at;
-	return CHUNKS_MORE;
+	*used = length - input.length;
+	return k->state == CHUNKS_END ? CHUNKS_DONE : result;
 }

@@ -45,6 +45,27 @@ bool slice_is_token(struct slice s)
 	return i > 0 && i == s.length;
 }
 
+int field_hex_value(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	c = to_lower(c);
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+bool field_number(struct slice s, uint64_t *number)
+{
+	*number = 0;
+	for (size_t i = 0; i < s.length; i++) {
+		if (s.data[i] < '0' || s.data[i] > '9')
+			return false;
+		if (__builtin_mul_overflow(*number, 10, number) ||
+		    __builtin_add_overflow(*number, (uint64_t)(s.data[i] - '0'), number))
+			*number = UINT64_MAX;
+	}
+	return s.length > 0;
+}
+
 struct slice slice_trim(struct slice s)
 {
 	while (s.length > 0 && is_space(s.data[0])) {
@@ -54,12 +75,6 @@ struct slice slice_trim(struct slice s)
 	while (s.length > 0 && is_space(s.data[s.length - 1]))
 		s.length--;
 	return s;
-}
-
-static void slice_drop(struct slice *s, size_t n)
-{
-	s->data += n;
-	s->length -= n;
 }
 
 /* Returns the number of bytes before the first separator outside quoted strings, or all. */
@@ -89,6 +104,22 @@ bool field_list_next(struct slice *rest, struct slice *element)
 			return true;
 	}
 	return false;
+}
+
+bool field_query_next(struct slice *rest, struct slice *name, struct slice *value)
+{
+	if (rest->length == 0)
+		return false;
+	const char *end = memchr(rest->data, '&', rest->length);
+	size_t length = end ? (size_t)(end - rest->data) : rest->length;
+	const char *equals = memchr(rest->data, '=', length);
+	size_t name_length = equals ? (size_t)(equals - rest->data) : length;
+
+	*name = (struct slice){ rest->data, name_length };
+	*value = (struct slice){ rest->data + name_length + (equals != NULL),
+		                 length - name_length - (equals != NULL) };
+	slice_drop(rest, length + (end != NULL));
+	return true;
 }
 
 struct slice field_word(struct slice value, struct slice *params)
@@ -136,7 +167,7 @@ static bool parse_quoted(struct slice *rest, struct slice *value, bool is_lenien
 	return false;
 }
 
-static int next_param(struct slice *rest, struct field_param *param, bool is_lenient)
+int field_param_next(struct slice *rest, struct field_param *param, bool is_lenient)
 {
 	/* A trailing semicolon is common and harmless. */
 	for (;;) {
@@ -170,16 +201,6 @@ static int next_param(struct slice *rest, struct field_param *param, bool is_len
 	return 1;
 }
 
-int field_param_next(struct slice *rest, struct field_param *param)
-{
-	return next_param(rest, param, false);
-}
-
-int field_param_next_lenient(struct slice *rest, struct field_param *param)
-{
-	return next_param(rest, param, true);
-}
-
 static bool is_boundary_char(char c)
 {
 	return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
@@ -194,7 +215,8 @@ size_t field_boundary(struct slice content_type, char out[BOUNDARY_MAX], const c
 	int found;
 
 	field_word(content_type, &rest);
-	while ((found = field_param_next(&rest, &param)) > 0 && !slice_is(param.name, "boundary"))
+	while ((found = field_param_next(&rest, &param, false)) > 0 &&
+	       !slice_is(param.name, "boundary"))
 		continue;
 	*error = found < 0 ? "the parameters of Content-Type are malformed"
 	                   : "Content-Type has no boundary parameter";

@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* Borrowed bytes, not terminated. */
 struct slice {
@@ -28,6 +29,13 @@ static inline struct slice span_slice(struct span s, const char *base)
 	return (struct slice){ base + s.at, s.length };
 }
 
+/* Removes the first n bytes. */
+static inline void slice_drop(struct slice *s, size_t n)
+{
+	s->data += n;
+	s->length -= n;
+}
+
 /* Compare without regard to ASCII case; lower must be in lower case. */
 bool slice_is(struct slice s, const char *lower);
 bool slice_begins(struct slice s, const char *lower);
@@ -35,6 +43,13 @@ bool slice_begins(struct slice s, const char *lower);
 /* Returns whether a character may be in a token, and whether s is one (RFC 9110 5.6.2). */
 bool field_is_token_char(char c);
 bool slice_is_token(struct slice s);
+
+/* Returns the value of a hexadecimal digit, or -1. */
+int field_hex_value(char c);
+
+/* Reads digits. A number that does not fit becomes UINT64_MAX. Returns false if s is empty or has
+ * other characters. */
+bool field_number(struct slice s, uint64_t *number);
 
 /* Returns s without spaces, tabs and line ends at both ends. */
 struct slice slice_trim(struct slice s);
@@ -47,19 +62,21 @@ bool field_list_next(struct slice *rest, struct slice *element);
  * *params gets the rest. */
 struct slice field_word(struct slice value, struct slice *params);
 
+/* Removes the next NAME=VALUE of a query from *rest. Without '=', the value is empty. Returns false
+ * at the end. */
+bool field_query_next(struct slice *rest, struct slice *name, struct slice *value);
+
 struct field_param {
 	struct slice name;
 	struct slice value; /* without its quotes; escapes are still in it */
 	bool is_quoted;
 };
 
-/* Removes the next "; name=value" from *rest. Returns 1, 0 at the end, or -1 if it is malformed. */
-int field_param_next(struct slice *rest, struct field_param *param);
-
-/* The same for Content-Disposition of a part. Quotation marks within a quoted string need no
- * backslash: it ends at the first one that comes before the end or before "; name=". Old browsers
- * send file names like that. */
-int field_param_next_lenient(struct slice *rest, struct field_param *param);
+/* Removes the next "; name=value" from *rest. Returns 1, 0 at the end, or -1 if it is malformed.
+ * is_lenient, for Content-Disposition of a part: quotation marks within a quoted string need no
+ * backslash. The string ends at the first one that comes before the end or before "; name=". Old
+ * browsers send file names like that. */
+int field_param_next(struct slice *rest, struct field_param *param, bool is_lenient);
 
 #define BOUNDARY_MAX 70 /* RFC 2046 5.1.1 */
 

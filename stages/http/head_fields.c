@@ -1,14 +1,8 @@
-/* head.c - splits field lines, and reads Content-Length, Transfer-Encoding and Connection. Any
- * thread. */
-#include "head.h"
+/* head_fields.c - splits field lines, and reads Content-Length, Transfer-Encoding and Connection.
+ * Any thread. */
+#include "head_fields.h"
 
 #include <string.h>
-
-static void drop(struct slice *s, size_t n)
-{
-	s->data += n;
-	s->length -= n;
-}
 
 int head_next(struct slice *rest, struct slice *name, struct slice *value)
 {
@@ -18,7 +12,7 @@ int head_next(struct slice *rest, struct slice *name, struct slice *value)
 		return rest->length ? -1 : 0;
 	struct slice line = { rest->data, (size_t)(lf - rest->data) };
 
-	drop(rest, line.length + 1);
+	slice_drop(rest, line.length + 1);
 	if (line.length && line.data[line.length - 1] == '\r')
 		line.length--;
 	if (line.length == 0)
@@ -28,7 +22,7 @@ int head_next(struct slice *rest, struct slice *name, struct slice *value)
 	if (!colon || memchr(line.data, '\r', line.length))
 		return -1;
 	*name = (struct slice){ line.data, (size_t)(colon - line.data) };
-	drop(&line, name->length + 1);
+	slice_drop(&line, name->length + 1);
 	*value = slice_trim(line);
 	return slice_is_token(*name) ? 1 : -1;
 }
@@ -45,29 +39,16 @@ bool head_find(struct slice *rest, const char *lower, struct slice *value)
 
 /* ---- framing ---- */
 
-void head_framing_init(struct head_framing *f)
-{
-	memset(f, 0, sizeof *f);
-}
-
 /* RFC 9112 6.3: several lengths, or a list of them, have no safe reading. */
 static void add_length(struct head_framing *f, struct slice value)
 {
 	if (f->has_length)
 		f->error = "the request has several Content-Length header fields";
 	f->has_length = true;
-	f->length = 0;
 	if (value.length == 0)
 		f->error = "Content-Length is empty";
-	for (size_t i = 0; i < value.length; i++) {
-		if (value.data[i] < '0' || value.data[i] > '9' ||
-		    __builtin_mul_overflow(f->length, 10, &f->length) ||
-		    __builtin_add_overflow(f->length, (uint64_t)(value.data[i] - '0'),
-		                           &f->length)) {
-			f->error = "Content-Length is not a number below 2^64";
-			return;
-		}
-	}
+	else if (!field_number(value, &f->length) || f->length == UINT64_MAX)
+		f->error = "Content-Length is not a number below 2^64";
 }
 
 /* RFC 9112 6.1 and 7: chunked is the last coding, and occurs once. */

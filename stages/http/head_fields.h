@@ -1,13 +1,14 @@
 /*
- * head.h - a second reading of a request's field lines, of our own and independent of llhttp's.
+ * head_fields.h - a second reading of a request's field lines, of our own and independent of
+ * llhttp's.
  *
  * llhttp checks the syntax of a head. How long the body is, and whether the connection stays open,
  * follows from this reading. request.c refuses a request for which llhttp has another result: then
  * a proxy in front may have one as well (request smuggling, RFC 9112 11.2). Works on the caller's
  * bytes and allocates nothing. Any thread.
  */
-#ifndef DARKROOM_HTTP_HEAD_H
-#define DARKROOM_HTTP_HEAD_H
+#ifndef DARKROOM_HTTP_HEAD_FIELDS_H
+#define DARKROOM_HTTP_HEAD_FIELDS_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -34,10 +35,7 @@ struct head_framing {
 	bool says_close, says_keep_alive;
 };
 
-/* Starts with an empty *f. */
-void head_framing_init(struct head_framing *f);
-
-/* Adds one field line; lines of other fields change nothing. */
+/* Adds one field line to *f, which begins as zeros; lines of other fields change nothing. */
 void head_framing_add(struct head_framing *f, struct slice name, struct slice value);
 
 #endif

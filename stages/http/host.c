@@ -10,16 +10,9 @@
 
 static bool is_port(struct slice s)
 {
-	unsigned long port = 0;
+	uint64_t port;
 
-	for (size_t i = 0; i < s.length; i++) {
-		if (s.data[i] < '0' || s.data[i] > '9')
-			return false;
-		port = port * 10 + (unsigned)(s.data[i] - '0');
-		if (port > PORT_MAX)
-			return false;
-	}
-	return true;
+	return s.length == 0 || (field_number(s, &port) && port <= PORT_MAX);
 }
 
 /* Returns whether s is a registered name or an IPv4 address: unreserved characters, sub-delims and
@@ -93,26 +86,31 @@ bool host_equals(struct slice host, struct slice other)
 	return host.length == other.length && strncasecmp(host.data, other.data, host.length) == 0;
 }
 
+/* Returns the family of a host that is an address, in brackets if it is AF_INET6; otherwise 0. */
+static int parse_host(struct slice host, unsigned char address[16])
+{
+	if (host.length > 2 && host.data[0] == '[')
+		return is_address(AF_INET6, (struct slice){ host.data + 1, host.length - 2 },
+		                  address)
+		               ? AF_INET6
+		               : 0;
+	return is_address(AF_INET, host, address) ? AF_INET : 0;
+}
+
 bool host_is_loopback(struct slice host)
 {
 	static const unsigned char loopback[16] = { [15] = 1 };
 	unsigned char address[16];
+	int family = parse_host(host, address);
 
-	if (slice_is(host, "localhost"))
-		return true;
-	if (host.length > 2 && host.data[0] == '[')
-		return is_address(AF_INET6, (struct slice){ host.data + 1, host.length - 2 },
-		                  address) &&
-		       memcmp(address, loopback, sizeof address) == 0;
-	return is_address(AF_INET, host, address) && address[0] == 127;
+	if (family == AF_INET6)
+		return memcmp(address, loopback, sizeof address) == 0;
+	return family == AF_INET ? address[0] == 127 : slice_is(host, "localhost");
 }
 
 bool host_is_address(struct slice host)
 {
 	unsigned char address[16];
 
-	if (host.length > 2 && host.data[0] == '[')
-		return is_address(AF_INET6, (struct slice){ host.data + 1, host.length - 2 },
-		                  address);
-	return is_address(AF_INET, host, address);
+	return parse_host(host, address) != 0;
 }

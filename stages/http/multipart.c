@@ -1,4 +1,5 @@
-/* multipart.c - the form parser: one function per state, each resumable at any byte. Any thread. */
+/* multipart.c - the form parser: it searches for delimiters, and reads the headers of the parts
+ * behind them. Any thread. */
 #include "multipart.h"
 
 #include <string.h>
@@ -10,163 +11,102 @@
 #define DELIMITER_BEGIN_LENGTH (sizeof DELIMITER_BEGIN - 1)
 #define PADDING_MAX 256 /* spaces behind a boundary, which RFC 2046 allows */
 
-enum step { STEP_AGAIN = 1, STEP_MORE, STEP_PART, STEP_END, STEP_BAD };
-
-struct input {
-	const char *data;
-	size_t length;
-	bool is_last;
-};
-
 void multipart_init(struct multipart *m, const char *boundary, size_t boundary_length,
                     size_t header_max)
 {
 	assert(boundary_length >= 1);
 	assert(boundary_length <= BOUNDARY_MAX);
-	*m = (struct multipart){ .state = MULTIPART_START, .header_max = header_max };
+	*m = (struct multipart){ .header_max = header_max };
 	memcpy(m->delimiter, DELIMITER_BEGIN, DELIMITER_BEGIN_LENGTH);
 	memcpy(m->delimiter + DELIMITER_BEGIN_LENGTH, boundary, boundary_length);
 	m->delimiter_length = DELIMITER_BEGIN_LENGTH + boundary_length;
 }
 
 void multipart_init_mixed(struct multipart *m, const char *boundary, size_t boundary_length,
-                          size_t header_max)
+                          size_t header_max, size_t begin)
 {
 	multipart_init(m, boundary, boundary_length, header_max);
+	m->begin = m->at = begin;
 	m->is_mixed = true;
 }
 
-static enum step bad(struct multipart *m, const char *error)
-{
-	m->error = error;
-	m->state = MULTIPART_FAILED;
-	return STEP_BAD;
-}
+/* ---- delimiters ---- */
 
-static enum step start_step(struct multipart *m, const struct input *in)
-{
-	size_t need = m->delimiter_length - 2;
-	size_t n = in->length < need ? in->length : need;
-
-	if (memcmp(in->data, m->delimiter + 2, n) != 0 || (n < need && in->is_last)) {
-		m->state = MULTIPART_PREAMBLE;
-		return STEP_AGAIN;
-	}
-	if (n < need)
-		return STEP_MORE;
-	m->at = need;
-	m->state = MULTIPART_DELIMITER;
-	return STEP_AGAIN;
-}
-
-/* Returns where a delimiter may begin, or the length. Pictures have few CRs, so memchr() is fast. A
+/* Returns where a delimiter may begin, or `end`. Pictures have few CRs, so memchr() is fast. A
  * hostile body of CRs must not cost one call for each of them, so the bytes behind a CR are checked
  * here. */
-static size_t next_candidate(const struct input *in, size_t at)
+static size_t next_candidate(struct slice body, size_t at, size_t end)
 {
-	for (;;) {
-		const char *cr = memchr(in->data + at, '\r', in->length - at);
+	while (at < end) {
+		const char *cr = memchr(body.data + at, '\r', end - at);
 
 		if (!cr)
-			return in->length;
-		at = (size_t)(cr - in->data);
-		if (in->length - at < DELIMITER_BEGIN_LENGTH + BYTES_IN_A_ROW)
+			return end;
+		at = (size_t)(cr - body.data);
+		if (body.length - at < DELIMITER_BEGIN_LENGTH + BYTES_IN_A_ROW)
 			return at;
 		for (unsigned i = 0; i < BYTES_IN_A_ROW; i++, at++)
-			if (memcmp(in->data + at, DELIMITER_BEGIN, DELIMITER_BEGIN_LENGTH) == 0)
+			if (memcmp(body.data + at, DELIMITER_BEGIN, DELIMITER_BEGIN_LENGTH) == 0)
 				return at;
 	}
+	return end;
 }
 
-/* Finds the delimiter from m->at on. A boundary has no CR, so candidates never overlap. */
-static enum step search_step(struct multipart *m, const struct input *in)
+/* Reads the rest of a line behind a boundary. Returns where the parser continues, or 0: the line is
+ * not a delimiter, so all of it is data. */
+static size_t read_line_end(struct slice body, size_t at, bool *is_closing)
 {
-	while (m->at < in->length) {
-		size_t at = next_candidate(in, m->at), rest = in->length - at;
-		size_t n = rest < m->delimiter_length ? rest : m->delimiter_length;
-
-		if (rest == 0)
-			break;
-		m->at = at;
-		if (memcmp(in->data + at, m->delimiter, n) != 0) {
-			m->at = at + 1;
-		} else if (n == m->delimiter_length) {
-			m->is_in_part = m->state == MULTIPART_BODY;
-			m->delimiter_at = at;
-			m->at = at + n;
-			m->state = MULTIPART_DELIMITER;
-			return STEP_AGAIN;
-		} else if (!in->is_last) {
-			return STEP_MORE;
-		} else {
-			break;
-		}
-	}
-	if (!in->is_last) {
-		/* There is no candidate: if one had begun, the loop would have returned. */
-		m->at = in->length;
-		return STEP_MORE;
-	}
-	return bad(m, m->state == MULTIPART_BODY
-	                      ? "the form ends within a part: its closing boundary is missing"
-	                      : "the boundary of Content-Type does not occur in the form");
-}
-
-/* The rest of the boundary's line is not that of a delimiter, so all of it is data. */
-static enum step not_a_delimiter(struct multipart *m)
-{
-	m->state = m->is_in_part ? MULTIPART_BODY : MULTIPART_PREAMBLE;
-	return STEP_AGAIN;
-}
-
-static enum step delimited(struct multipart *m, size_t next, bool is_closing)
-{
-	bool is_in_part = m->is_in_part;
-
-	if (is_in_part) {
-		/* A part without a body may share its line end with the delimiter. */
-		size_t end = m->delimiter_at > m->body_at ? m->delimiter_at : m->body_at;
-
-		m->part.body = (struct span){ m->body_at, end - m->body_at };
-	}
-	m->at = next;
-	m->is_in_part = false;
-	m->state = is_closing ? MULTIPART_DONE : MULTIPART_HEADER;
-	return is_in_part ? STEP_PART : STEP_AGAIN;
-}
-
-static enum step delimiter_step(struct multipart *m, const struct input *in)
-{
-	const char *p = in->data + m->at, *end = in->data + in->length;
-	bool is_closing = false;
 	size_t padding = 0;
 
-	if (p < end && *p == '-') {
-		if (p + 1 == end)
-			return in->is_last ? not_a_delimiter(m) : STEP_MORE;
-		if (p[1] != '-')
-			return not_a_delimiter(m);
-		is_closing = true;
-		p += 2;
-	}
-	while (p < end && (*p == ' ' || *p == '\t')) {
+	*is_closing = body.length - at >= 2 && memcmp(body.data + at, "--", 2) == 0;
+	if (*is_closing)
+		at += 2;
+	for (; at < body.length && (body.data[at] == ' ' || body.data[at] == '\t'); at++)
 		if (++padding > PADDING_MAX)
-			return not_a_delimiter(m);
-		p++;
-	}
-	if (p == end) {
-		if (!in->is_last)
-			return STEP_MORE;
-		return is_closing ? delimited(m, in->length, true) : not_a_delimiter(m);
-	}
-	if (is_closing && (*p == '\r' || *p == '\n'))
-		return delimited(m, (size_t)(p - in->data), true);
-	if (*p != '\r')
-		return not_a_delimiter(m);
-	if (p + 1 == end)
-		return in->is_last ? not_a_delimiter(m) : STEP_MORE;
-	return p[1] == '\n' ? delimited(m, (size_t)(p + 2 - in->data), false) : not_a_delimiter(m);
+			return 0;
+	if (*is_closing)
+		return at == body.length || body.data[at] == '\r' || body.data[at] == '\n' ? at : 0;
+	return body.length - at >= 2 && memcmp(body.data + at, "\r\n", 2) == 0 ? at + 2 : 0;
 }
+
+/* Returns whether a delimiter begins at `at`, without its first `skipped` bytes; then continues
+ * behind it. */
+static bool take_delimiter(struct multipart *m, struct slice body, size_t at, size_t skipped)
+{
+	size_t length = m->delimiter_length - skipped, next;
+	bool is_closing;
+
+	if (body.length - at < length ||
+	    memcmp(body.data + at, m->delimiter + skipped, length) != 0)
+		return false;
+	next = read_line_end(body, at + length, &is_closing);
+	if (!next)
+		return false;
+	m->at = next;
+	m->is_done = is_closing;
+	m->is_at_header = !is_closing;
+	return true;
+}
+
+/* Looks for the next delimiter that begins before `end`, and sets *found to its begin. A boundary
+ * has no CR, so candidates never overlap. */
+static bool find_delimiter(struct multipart *m, struct slice body, size_t end, size_t *found)
+{
+	*found = 0;
+	/* At the first byte, a boundary needs no line end before it. */
+	if (m->at == m->begin && take_delimiter(m, body, m->begin, 2))
+		return true;
+	for (size_t at = m->at; (at = next_candidate(body, at, end)) < end; at++) {
+		*found = at;
+		if (take_delimiter(m, body, at, 0))
+			return true;
+	}
+	if (m->at < end)
+		m->at = end;
+	return false;
+}
+
+/* ---- headers ---- */
 
 static struct span span_of(struct slice s, const char *base)
 {
@@ -186,7 +126,7 @@ static const char *read_disposition(struct multipart *m, const char *base, struc
 	if (!slice_is(word, "form-data") &&
 	    !(m->is_mixed && (slice_is(word, "attachment") || slice_is(word, "file"))))
 		return "the Content-Disposition of a part is not form-data";
-	while ((found = field_param_next_lenient(&rest, &param)) > 0) {
+	while ((found = field_param_next(&rest, &param, true)) > 0) {
 		if (slice_is(param.name, "name")) {
 			part->name = span_of(param.value, base);
 		} else if (slice_is(param.name, "filename") && !part->has_file_name) {
@@ -258,104 +198,81 @@ static const char *read_headers(struct multipart *m, const char *base, struct sl
 	                                              : "a part has no Content-Disposition header";
 }
 
-static enum step header_step(struct multipart *m, const struct input *in)
+/* Reads the headers of a part, and sets where its body begins. Returns NULL or the error. */
+static const char *begin_part(struct multipart *m, struct slice body)
 {
-	const char *begin = in->data + m->at;
-	size_t length = in->length - m->at;
+	const char *begin = body.data + m->at;
+	size_t length = body.length - m->at, max = length < m->header_max ? length : m->header_max;
 	size_t block = 0; /* length of the headers with their line ends */
 
-	if (length < 2 && !in->is_last)
-		return STEP_MORE;
+	m->is_at_header = false;
 	if (length < 2 || memcmp(begin, "\r\n", 2) != 0) {
-		const char *end = memmem(begin, length < m->header_max ? length : m->header_max,
-		                         "\r\n\r\n", 4);
+		const char *end = memmem(begin, max, "\r\n\r\n", 4);
 
-		if (!end && length >= m->header_max)
-			return bad(m, "the headers of a part exceed limits.header_bytes");
 		if (!end)
-			return in->is_last ? bad(m, "the form ends within the headers of a part")
-			                   : STEP_MORE;
+			return length >= m->header_max
+			               ? "the headers of a part exceed limits.header_bytes"
+			               : "the form ends within the headers of a part";
 		block = (size_t)(end - begin) + 2;
 	}
 	memset(&m->part, 0, sizeof m->part);
-	const char *error = read_headers(m, in->data, (struct slice){ begin, block });
+	const char *error = read_headers(m, body.data, (struct slice){ begin, block });
 
 	if (error)
-		return bad(m, error);
+		return error;
+	m->is_in_part = true;
 	m->body_at = m->at + block + 2;
-	m->at = m->body_at - 2;
-	m->state = MULTIPART_BODY;
-	return STEP_AGAIN;
+	m->at = m->body_at - 2; /* the body may be empty, and share its line end */
+	return NULL;
 }
 
-static enum step done_step(struct multipart *m, const struct input *in)
+/* ---- parts ---- */
+
+static enum multipart_result bad(struct multipart *m, const char *error)
 {
-	(void)m;
-	(void)in;
-	return STEP_END;
+	m->error = error;
+	return MULTIPART_BAD;
 }
 
-static enum step failed_step(struct multipart *m, const struct input *in)
+enum multipart_result multipart_next(struct multipart *m, struct slice body, size_t end,
+                                     struct multipart_part *part)
 {
-	(void)m;
-	(void)in;
-	return STEP_BAD;
-}
+	size_t found;
 
-static const struct {
-	const char *name;
-	enum step (*step)(struct multipart *m, const struct input *in);
-} states[MULTIPART_STATE_COUNT] = {
-	[MULTIPART_START] = { "start", start_step },
-	[MULTIPART_PREAMBLE] = { "preamble", search_step },
-	[MULTIPART_DELIMITER] = { "delimiter", delimiter_step },
-	[MULTIPART_HEADER] = { "header", header_step },
-	[MULTIPART_BODY] = { "body", search_step },
-	[MULTIPART_DONE] = { "done", done_step },
-	[MULTIPART_FAILED] = { "failed", failed_step },
-};
+	assert(end <= body.length);
+	while (!m->error && !m->is_done) {
+		const char *error = m->is_at_header ? begin_part(m, body) : NULL;
+		bool is_in_part = m->is_in_part;
 
-enum multipart_result multipart_next(struct multipart *m, const char *data, size_t length,
-                                     bool is_last, struct multipart_part *part)
-{
-	const struct input in = { data, length, is_last };
-	enum step step;
-
-	assert(m->at <= length);
-	do
-		step = states[m->state].step(m, &in);
-	while (step == STEP_AGAIN);
-	switch (step) {
-	case STEP_PART:
+		if (error)
+			return bad(m, error);
+		if (!find_delimiter(m, body, end, &found) && end < body.length)
+			return MULTIPART_MORE;
+		if (!m->is_at_header && !m->is_done)
+			return bad(m, is_in_part
+			                      ? "the form ends within a part: its closing boundary "
+			                        "is missing"
+			                      : "the boundary of Content-Type does not occur in "
+			                        "the form");
+		m->is_in_part = false;
+		if (!is_in_part)
+			continue;
 		*part = m->part;
+		part->body.at = m->body_at;
+		part->body.length = found > m->body_at ? found - m->body_at : 0;
 		return MULTIPART_PART;
-	case STEP_END:
-		return MULTIPART_END;
-	case STEP_MORE:
-		debug_assert(!is_last);
-		return MULTIPART_MORE;
-	default:
-		return MULTIPART_BAD;
 	}
+	return m->error ? MULTIPART_BAD : MULTIPART_END;
 }
 
 /* ---- names ---- */
-
-static int hex_value(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
 
 /* Returns the byte for %XX at the head of raw, or -1 if it must not be decoded. */
 static int percent_value(struct slice raw, bool is_extended)
 {
 	if (raw.length < 3 || raw.data[0] != '%')
 		return -1;
-	int high = hex_value(raw.data[1]), low = hex_value(raw.data[2]);
+	int high = field_hex_value(raw.data[1]), low = field_hex_value(raw.data[2]);
 
 	if (high < 0 || low < 0)
 		return -1;

@@ -1,13 +1,12 @@
 /*
  * multipart.h - splits a multipart/form-data body (RFC 7578, RFC 2046 5.1) into its parts.
  *
- * Works on one buffer that only grows, and may end at any byte of any call. Keeps offsets, and
- * neither copies nor allocates. Strict about delimiters and part headers. Accepts a preamble, an
- * epilogue, padding behind a boundary, and a missing line end behind the last one. A part without a
- * file name needs a name.
+ * Works on a body in memory, in turns. Keeps offsets, and neither copies nor allocates. Strict
+ * about delimiters and part headers. Accepts a preamble, an epilogue, padding behind a boundary,
+ * and a missing line end behind the last one. A part without a file name needs a name.
  *
  * A part of type multipart/mixed has files of one field (RFC 7578 4.3); the caller splits its body
- * with another struct multipart. Any thread.
+ * with another struct multipart, up to the end of the part. Any thread.
  */
 #ifndef DARKROOM_HTTP_MULTIPART_H
 #define DARKROOM_HTTP_MULTIPART_H
@@ -29,32 +28,22 @@ struct multipart_part {
 
 enum multipart_result {
 	MULTIPART_PART = 1, /* *part is complete */
-	MULTIPART_MORE,     /* more bytes are needed */
+	MULTIPART_MORE,     /* the turn is over */
 	MULTIPART_END,      /* the closing delimiter was found; the epilogue is ignored */
 	MULTIPART_BAD       /* multipart.error, at offset multipart.at */
 };
 
-enum multipart_state {
-	MULTIPART_START = 1, /* at the first byte, where a boundary needs no line end before it */
-	MULTIPART_PREAMBLE,
-	MULTIPART_DELIMITER, /* behind a boundary: is the line a delimiter? */
-	MULTIPART_HEADER,
-	MULTIPART_BODY,
-	MULTIPART_DONE,
-	MULTIPART_FAILED,
-	MULTIPART_STATE_COUNT
-};
-
 struct multipart {
-	enum multipart_state state;
 	char delimiter[4 + BOUNDARY_MAX]; /* CR LF - - boundary */
 	size_t delimiter_length;
-	size_t header_max;   /* bytes of one part's headers */
-	size_t at;           /* bytes before it have been parsed */
-	size_t delimiter_at; /* of the boundary, its line end included */
-	size_t body_at;
-	bool is_in_part;
-	bool is_mixed; /* the body of a multipart/mixed part */
+	size_t header_max; /* bytes of one part's headers */
+	size_t begin;      /* of the form */
+	size_t at;         /* bytes before it have been parsed */
+	bool is_at_header; /* behind a delimiter */
+	bool is_in_part;   /* behind its headers */
+	bool is_done;      /* behind the closing delimiter */
+	bool is_mixed;     /* the body of a multipart/mixed part */
+	size_t body_at;    /* of the part */
 	struct multipart_part part;
 	const char *error; /* static */
 };
@@ -63,15 +52,15 @@ struct multipart {
 void multipart_init(struct multipart *m, const char *boundary, size_t boundary_length,
                     size_t header_max);
 
-/* The same for the body of a part of type multipart/mixed. Its parts need no name, and their
- * disposition is attachment or file (RFC 2388 4.2) as well as form-data. */
+/* The same for the body of a part of type multipart/mixed, which begins at an offset. Its parts
+ * need no name, and their disposition is attachment or file (RFC 2388 4.2) as well as form-data. */
 void multipart_init_mixed(struct multipart *m, const char *boundary, size_t boundary_length,
-                          size_t header_max);
+                          size_t header_max, size_t begin);
 
-/* Continues in data[0..length), of which earlier calls have seen a prefix. is_last: there are no
- * more bytes, so MULTIPART_MORE is never returned. */
-enum multipart_result multipart_next(struct multipart *m, const char *data, size_t length,
-                                     bool is_last, struct multipart_part *part);
+/* Continues in the body, which must always be the same, and looks for delimiters that begin before
+ * `end`. With the whole body, MULTIPART_MORE is never returned. */
+enum multipart_result multipart_next(struct multipart *m, struct slice body, size_t end,
+                                     struct multipart_part *part);
 
 /*
  * Decodes a name or file name to out, at most size - 1 bytes and a zero. Removes backslashes before

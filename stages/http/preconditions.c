@@ -1,9 +1,49 @@
 /* preconditions.c - entity tags before dates, and conditions for changes before those for caches.
- * Any thread. */
+ * One byte range; several get the whole file, as RFC 9110 14.2 allows. Any thread. */
 #include "preconditions.h"
 
-#include "head.h"
-#include "http_date.h"
+#include <string.h>
+
+#include "base/check.h"
+#include "head_fields.h"
+
+/* ---- dates (RFC 9110 5.6.7) ---- */
+
+void http_date_format(char text[HTTP_DATE_MAX], time_t seconds)
+{
+	struct tm tm;
+
+	text[0] = '\0';
+	/* The daemon sets no locale, so the names are those of the C locale. */
+	if (gmtime_r(&seconds, &tm))
+		strftime(text, HTTP_DATE_MAX, "%a, %d %b %Y %H:%M:%S GMT", &tm);
+}
+
+bool http_date_parse(struct slice value, time_t *seconds)
+{
+	static const char *const forms[] = {
+		"%a, %d %b %Y %H:%M:%S GMT", "%A, %d-%b-%y %H:%M:%S GMT", /* RFC 850 */
+		"%a %b %e %H:%M:%S %Y",                                   /* asctime(3) */
+	};
+	char text[HTTP_DATE_MAX];
+
+	if (value.length >= sizeof text || (value.length && memchr(value.data, '\0', value.length)))
+		return false;
+	memcpy(text, value.data, value.length);
+	text[value.length] = '\0';
+	for (size_t i = 0; i < COUNT_OF(forms); i++) {
+		struct tm tm = { .tm_mday = 0 };
+		const char *end = strptime(text, forms[i], &tm);
+
+		if (end && *end == '\0') {
+			*seconds = timegm(&tm);
+			return true;
+		}
+	}
+	return false;
+}
+
+/* ---- conditions (RFC 9110 13.2.2) ---- */
 
 /* Looks for the tag in all lines of a field. Returns -1 if the field is absent, otherwise whether
  * one has it. */
@@ -30,7 +70,7 @@ static bool find_date(const struct request *r, const char *data, const char *nam
 enum precondition preconditions_check(const struct request *r, const char *data, const char *etag,
                                       time_t modified)
 {
-	bool reads = r->method == ROUTE_GET || r->method == ROUTE_HEAD;
+	bool reads = r->method == METHOD_GET || r->method == METHOD_HEAD;
 	const char *tag = etag ? etag : ""; /* which is not an element of a list */
 	time_t date;
 	int match = has_tag(r, data, "if-match", tag, false);
@@ -45,4 +85,55 @@ enum precondition preconditions_check(const struct request *r, const char *data,
 	    modified <= date)
 		return PRECONDITION_NOT_MODIFIED;
 	return PRECONDITION_TRUE;
+}
+
+/* ---- ranges (RFC 9110 14) ---- */
+
+static enum range_result parse_range(struct slice value, uint64_t size, uint64_t *first,
+                                     uint64_t *last)
+{
+	struct slice s = slice_trim(value);
+
+	if (!slice_begins(s, "bytes="))
+		return RANGE_WHOLE;
+	s = slice_trim((struct slice){ s.data + 6, s.length - 6 });
+	const char *dash = memchr(s.data, '-', s.length);
+
+	if (!dash)
+		return RANGE_WHOLE;
+	struct slice from = slice_trim((struct slice){ s.data, (size_t)(dash - s.data) });
+	struct slice to =
+		slice_trim((struct slice){ dash + 1, s.length - (size_t)(dash + 1 - s.data) });
+
+	if (from.length == 0) { /* the last N bytes */
+		uint64_t n;
+
+		if (!field_number(to, &n))
+			return RANGE_WHOLE;
+		if (n == 0 || size == 0)
+			return RANGE_UNSATISFIABLE;
+		*first = n < size ? size - n : 0;
+		*last = size - 1;
+		return RANGE_PART;
+	}
+	*last = UINT64_MAX;
+	if (!field_number(from, first) || (to.length > 0 && !field_number(to, last)) ||
+	    *first > *last)
+		return RANGE_WHOLE;
+	if (*first >= size)
+		return RANGE_UNSATISFIABLE;
+	if (*last >= size)
+		*last = size - 1;
+	return RANGE_PART;
+}
+
+enum range_result range_parse(struct slice value, uint64_t size, uint64_t *first, uint64_t *last)
+{
+	enum range_result result = parse_range(value, size, first, last);
+
+	if (result == RANGE_WHOLE) {
+		*first = 0;
+		*last = size ? size - 1 : 0;
+	}
+	return result;
 }

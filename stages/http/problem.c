@@ -52,7 +52,6 @@ static const struct {
 	{ "too-many-pixels", "The image has too many pixels" },
 	{ "too-many-requests", "This client sends too many images" },
 	{ "too-many-scans", "The image has too many scans" },
-	{ "trace-active", "A trace is on already" },
 	{ "unauthorized", "A token is required" },
 	{ "unsupported-image", "This kind of JPEG is not supported" },
 	{ "unsupported-media-type", "Only JPEG images are accepted" },

@@ -2,8 +2,8 @@
  * problem.h - what went wrong with a request or an image, as data that travels to the response
  * (RFC 9457, problem details).
  */
-#ifndef DARKROOM_IMAGE_PROBLEM_H
-#define DARKROOM_IMAGE_PROBLEM_H
+#ifndef DARKROOM_HTTP_PROBLEM_H
+#define DARKROOM_HTTP_PROBLEM_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -19,7 +19,7 @@ struct problem {
 	const char *slug;                /* static; the type is "urn:darkroom:problem:" + slug */
 	const char *title;               /* static; short, the same for every problem of the type */
 	const char *limit;               /* static: "limits.pixels"; or NULL */
-	uint64_t configured, actual;     /* only with a limit */
+	uint64_t configured, actual;     /* only with a limit; 416: actual is the file's size */
 	unsigned retry_after_s;          /* for 503, 429 and 409; 0: not known */
 	char detail[PROBLEM_DETAIL_MAX]; /* what was found and what was expected; may be "" */
 };

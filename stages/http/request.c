@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "head.h"
+#include "head_fields.h"
 #include "host.h"
 
 #define METHOD_LENGTH_MAX 32 /* of one that llhttp does not know; RFC 9110 names none above 7 */
@@ -51,30 +51,27 @@ void request_init(struct request *r)
 
 /* ---- problems ---- */
 
-static enum request_progress bad_version(struct problem *problem)
+static enum request_progress bad(struct problem *problem, unsigned status, const char *slug,
+                                 const char *why)
 {
-	problem_set(problem, 505, "http-version", "the request is not HTTP/1.0 or HTTP/1.1");
+	problem_set(problem, status, slug, "%s", why);
 	return REQUEST_BAD;
 }
 
-static enum request_progress bad_coding(struct problem *problem)
+static enum request_progress bad_version(struct problem *problem)
 {
-	problem_set(problem, 501, "not-implemented",
-	            "the only supported transfer coding is \"chunked\"");
-	return REQUEST_BAD;
+	return bad(problem, 505, "http-version", "the request is not HTTP/1.0 or HTTP/1.1");
 }
 
 static enum request_progress bad_method(struct problem *problem)
 {
-	problem_set(problem, 501, "not-implemented",
-	            "the method is unknown; expected GET, HEAD, POST, DELETE or OPTIONS");
-	return REQUEST_BAD;
+	return bad(problem, 501, "not-implemented",
+	           "the method is unknown; expected GET, HEAD, POST, DELETE or OPTIONS");
 }
 
 static enum request_progress malformed(struct problem *problem, const char *why)
 {
-	problem_set(problem, 400, "malformed-request", "%s", why);
-	return REQUEST_BAD;
+	return bad(problem, 400, "malformed-request", why);
 }
 
 /* ---- fields ---- */
@@ -126,7 +123,7 @@ static const char *read_fields(struct request *r, struct head_framing *framing)
 	assert(lf); /* the header is complete */
 	r->fields_at = (size_t)(lf + 1 - r->base);
 	rest = request_fields(r, r->base);
-	head_framing_init(framing);
+	*framing = (struct head_framing){ .error = NULL };
 	while ((found = head_next(&rest, &name, &value)) > 0) {
 		head_framing_add(framing, name, value);
 		note_field(r, name, value);
@@ -139,23 +136,23 @@ static const char *read_fields(struct request *r, struct head_framing *framing)
 
 /* ---- the rules for a complete header that are beyond its syntax ---- */
 
-static enum route_method method_of(const llhttp_t *parser)
+static enum request_method method_of(const llhttp_t *parser)
 {
 	switch (parser->method) {
 	case HTTP_GET:
-		return ROUTE_GET;
+		return METHOD_GET;
 	case HTTP_HEAD:
-		return ROUTE_HEAD;
+		return METHOD_HEAD;
 	case HTTP_POST:
-		return ROUTE_POST;
+		return METHOD_POST;
 	case HTTP_DELETE:
-		return ROUTE_DELETE;
+		return METHOD_DELETE;
 	case HTTP_OPTIONS:
-		return ROUTE_OPTIONS;
+		return METHOD_OPTIONS;
 	case HTTP_CONNECT: /* origin servers need not have it (RFC 9110 9.3.6) */
-		return ROUTE_UNKNOWN;
+		return METHOD_UNKNOWN;
 	default:
-		return ROUTE_OTHER;
+		return METHOD_OTHER;
 	}
 }
 
@@ -176,7 +173,7 @@ static const char *check_target(struct request *r, bool is_1_0)
 {
 	struct slice target = span_slice(r->target, r->base), authority, host;
 	struct slice value = request_value(r, REQUEST_HOST, r->base);
-	bool is_absolute = route_split(&target, &authority);
+	bool is_absolute = request_split_target(&target, &authority);
 
 	if (memchr(r->base + r->target.at, '#', r->target.length))
 		return "the request target has a fragment, which RFC 9112 3.2 does not allow";
@@ -228,7 +225,8 @@ static enum request_progress check_head(struct request *r, struct problem *probl
 		return bad_version(problem);
 	error = read_fields(r, &framing);
 	if (!error && framing.has_other_coding)
-		return bad_coding(problem);
+		return bad(problem, 501, "not-implemented",
+		           "the only supported transfer coding is \"chunked\"");
 	if (!error)
 		error = check_framing(r, &framing, is_1_0);
 	if (!error)
@@ -237,7 +235,7 @@ static enum request_progress check_head(struct request *r, struct problem *probl
 		error = "the request has several Content-Type header fields";
 	if (error)
 		return malformed(problem, error);
-	return r->method == ROUTE_UNKNOWN ? bad_method(problem) : REQUEST_HEAD;
+	return r->method == METHOD_UNKNOWN ? bad_method(problem) : REQUEST_HEAD;
 }
 
 /* ---- the header ---- */
@@ -362,11 +360,6 @@ enum request_progress request_feed(struct request *r, const char *data, size_t l
 	return r->head_length > 0 ? feed_body(r, length, problem) : feed_head(r, length, problem);
 }
 
-void request_rewind(struct request *r, size_t at)
-{
-	r->fed = at;
-}
-
 /* ---- what was read ---- */
 
 struct slice request_fields(const struct request *r, const char *data)
@@ -379,4 +372,21 @@ struct slice request_value(const struct request *r, enum request_field field, co
 	if (r->field_count[field] != 1)
 		return (struct slice){ data, 0 };
 	return span_slice(r->field[field], data);
+}
+
+bool request_split_target(struct slice *target, struct slice *authority)
+{
+	size_t scheme = slice_begins(*target, "http://")    ? 7
+	                : slice_begins(*target, "https://") ? 8
+	                                                    : 0;
+	size_t at = scheme;
+
+	*authority = (struct slice){ target->data, 0 };
+	if (!scheme)
+		return false;
+	while (at < target->length && target->data[at] != '/' && target->data[at] != '?')
+		at++;
+	*authority = (struct slice){ target->data + scheme, at - scheme };
+	*target = (struct slice){ target->data + at, target->length - at };
+	return true;
 }

@@ -1,8 +1,8 @@
 /*
  * request.h - the header of one HTTP/1.x request, parsed in place, and its body if that is chunked.
  *
- * llhttp parses the header. head.c reads its fields again, and the two must agree about where the
- * request ends. chunks.c parses the body.
+ * llhttp parses the header. head_fields.c reads its fields again, and the two must agree about
+ * where the request ends. chunks.c parses the body.
  *
  * The caller's buffer begins with the request and only grows. It may move between calls, because
  * only offsets are kept. Parsing stops behind the header of a body with Content-Length. Knows no
@@ -19,8 +19,7 @@
 
 #include "chunks.h"
 #include "field.h"
-#include "image/problem.h"
-#include "route.h"
+#include "problem.h"
 
 /* Header fields whose values are kept. Others are evaluated when the header is complete, or read
  * with request_fields(), or ignored. */
@@ -41,6 +40,16 @@ enum request_progress {
 	REQUEST_BAD       /* *problem is set; the connection cannot be used any more */
 };
 
+enum request_method {
+	METHOD_GET = 1,
+	METHOD_HEAD = 2,
+	METHOD_POST = 4,
+	METHOD_DELETE = 8,
+	METHOD_OPTIONS = 16,
+	METHOD_OTHER = 32,  /* known, but no resource has it: 405 */
+	METHOD_UNKNOWN = 64 /* 501 */
+};
+
 struct request {
 	llhttp_t parser;
 	const char *base;        /* during request_feed() */
@@ -54,7 +63,7 @@ struct request {
 	struct span authority; /* HOST[:PORT] of the target, or else of Host; may be empty */
 	struct span field[REQUEST_FIELD_COUNT];
 	unsigned field_count[REQUEST_FIELD_COUNT];
-	enum route_method method;
+	enum request_method method;
 	uint64_t content_length;
 	bool has_content_length;
 	bool is_chunked;
@@ -72,13 +81,11 @@ struct request {
 /* Prepares for the first byte of a request. */
 void request_init(struct request *r);
 
-/* Parses data[r->fed..length); data[0] is the first byte of the request. */
+/* Parses data[r->fed..length); data[0] is the first byte of the request. Of a chunked body only the
+ * bytes behind r->fed are needed again: the caller may move them to the end of the header, and then
+ * sets r->fed to that. */
 enum request_progress request_feed(struct request *r, const char *data, size_t length,
                                    struct problem *problem);
-
-/* Continues at offset `at` of the next call's data. For chunked bodies, whose parsed bytes are
- * overwritten. */
-void request_rewind(struct request *r, size_t at);
 
 /* Returns the field lines of a complete header, for head_find(). data as in request_feed(). */
 struct slice request_fields(const struct request *r, const char *data);
@@ -86,5 +93,10 @@ struct slice request_fields(const struct request *r, const char *data);
 /* Returns the value of a field; length 0 if the request has none or several. data as in
  * request_feed(). */
 struct slice request_value(const struct request *r, enum request_field field, const char *data);
+
+/* Splits a target in absolute form, of http or https: *authority gets HOST[:PORT], which ends
+ * before the first '/' or '?' (RFC 3986 3.2), and *target keeps the rest. Returns false, with
+ * *target unchanged, if it has another form. */
+bool request_split_target(struct slice *target, struct slice *authority);
 
 #endif

@@ -11,7 +11,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "base/cached_read.h"
+#include "base/cached.h"
 #include "base/check.h"
 #include "base/thread_use.h"
 

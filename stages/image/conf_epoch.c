@@ -25,15 +25,39 @@ static void build_degraded(struct conf_epoch *epoch)
 	}
 }
 
-/* Returns a new epoch with one reference, in the list, or NULL. */
-static struct conf_epoch *conf_epoch_new(struct conf_epochs *s, const struct conf *conf,
-                                         const struct plan *plan)
+/* Frees what is neither referred to nor held. Under the lock. */
+static void free_unused(struct conf_epochs *s)
+{
+	for (struct conf_epoch **at = &s->all; *at;) {
+		struct conf_epoch *epoch = *at;
+
+		if (epoch->refs || epoch->is_held) {
+			at = &epoch->next;
+			continue;
+		}
+		*at = epoch->next;
+		free(epoch);
+	}
+}
+
+/* Holds only these epochs from now on. */
+static void hold_only(struct conf_epochs *s, const struct conf_epoch *a, const struct conf_epoch *b)
+{
+	pthread_mutex_lock(&s->lock);
+	for (struct conf_epoch *epoch = s->all; epoch; epoch = epoch->next)
+		epoch->is_held = epoch->is_held && (epoch == a || epoch == b);
+	free_unused(s);
+	pthread_mutex_unlock(&s->lock);
+}
+
+int conf_epochs_prepare(struct conf_epochs *s, const struct conf *conf, const struct plan *plan)
 {
 	struct conf_epoch *epoch = calloc(1, sizeof *epoch);
 
+	assert(!s->prepared);
 	if (!epoch)
-		return NULL;
-	epoch->refs = 1;
+		return -ENOMEM;
+	epoch->is_held = true;
 	epoch->conf = *conf;
 	epoch->plan = *plan;
 	conf_classes_parse(conf->overload.classes, &epoch->classes); /* which was checked */
@@ -43,57 +67,51 @@ static struct conf_epoch *conf_epoch_new(struct conf_epochs *s, const struct con
 		         conf->variant[i].name);
 	pthread_mutex_lock(&s->lock);
 	epoch->next = s->all;
-	s->all = epoch;
+	s->all = s->prepared = epoch;
 	pthread_mutex_unlock(&s->lock);
-	return epoch;
+	return 0;
 }
 
 int conf_epochs_init(struct conf_epochs *s, const struct conf *conf, const struct plan *plan)
 {
 	*s = (struct conf_epochs){ .all = NULL };
 	pthread_mutex_init(&s->lock, NULL);
-	s->current = conf_epoch_new(s, conf, plan);
-	if (!s->current)
-		return -ENOMEM;
-	atomic_init(&s->now, s->current);
-	return 0;
+	int err = conf_epochs_prepare(s, conf, plan);
+
+	if (!err)
+		conf_epochs_commit(s, false);
+	return err;
 }
 
 void conf_epochs_fini(struct conf_epochs *s)
 {
-	conf_epochs_cancel(s);
-	conf_epoch_unref(s, s->replaced);
-	conf_epoch_unref(s, s->current);
+	hold_only(s, NULL, NULL);
 	assert(!s->all);
 	pthread_mutex_destroy(&s->lock);
 }
 
-int conf_epochs_prepare(struct conf_epochs *s, const struct conf *conf, const struct plan *plan)
+void conf_epochs_commit(struct conf_epochs *s, bool is_settled)
 {
-	assert(!s->prepared);
-	s->prepared = conf_epoch_new(s, conf, plan);
-	return s->prepared ? 0 : -ENOMEM;
-}
-
-void conf_epochs_commit(struct conf_epochs *s)
-{
-	struct conf_epoch *replaced = s->replaced;
+	const struct conf_epoch *was = conf_epochs_now(s);
 
 	assert(s->prepared);
 	pthread_mutex_lock(&s->lock);
-	s->replaced = s->current;
-	s->current = s->prepared;
-	s->prepared = NULL;
 	/* Release: pairs with conf_epochs_now(). */
-	atomic_store_explicit(&s->now, s->current, memory_order_release);
+	atomic_store_explicit(&s->now, s->prepared, memory_order_release);
 	pthread_mutex_unlock(&s->lock);
-	conf_epoch_unref(s, replaced);
+	if (is_settled)
+		hold_only(s, s->prepared, was);
+	s->prepared = NULL;
 }
 
 void conf_epochs_cancel(struct conf_epochs *s)
 {
-	conf_epoch_unref(s, s->prepared);
+	pthread_mutex_lock(&s->lock);
+	if (s->prepared)
+		s->prepared->is_held = false;
 	s->prepared = NULL;
+	free_unused(s);
+	pthread_mutex_unlock(&s->lock);
 }
 
 unsigned conf_epochs_step_count_max(struct conf_epochs *s, unsigned step_count)
@@ -111,7 +129,8 @@ unsigned conf_epochs_step_count_max(struct conf_epochs *s, unsigned step_count)
 struct conf_epoch *conf_epoch_ref(struct conf_epochs *s)
 {
 	pthread_mutex_lock(&s->lock);
-	struct conf_epoch *epoch = s->current;
+	/* Relaxed: it changes under the lock. */
+	struct conf_epoch *epoch = atomic_load_explicit(&s->now, memory_order_relaxed);
 
 	epoch->refs++;
 	pthread_mutex_unlock(&s->lock);
@@ -120,19 +139,9 @@ struct conf_epoch *conf_epoch_ref(struct conf_epochs *s)
 
 void conf_epoch_unref(struct conf_epochs *s, struct conf_epoch *epoch)
 {
-	struct conf_epoch **at = &s->all;
-
-	if (!epoch)
-		return;
 	pthread_mutex_lock(&s->lock);
-	bool is_last = --epoch->refs == 0;
-
-	if (is_last) {
-		while (*at != epoch)
-			at = &(*at)->next;
-		*at = epoch->next;
-	}
+	assert(epoch->refs > 0);
+	epoch->refs--;
+	free_unused(s);
 	pthread_mutex_unlock(&s->lock);
-	if (is_last)
-		free(epoch);
 }

@@ -3,22 +3,25 @@
  * across reloads.
  *
  * A reference keeps an epoch for as long as needed. During a visit, conf_epochs_conf() is enough:
- * the replaced epoch is released only at the next commit, and graph_switch() waits until every
- * worker has ended the visit in which it could have loaded it.
+ * a replaced epoch is released only at a later commit, when every worker has ended the visit in
+ * which it could have loaded it (graph_is_settled()).
  */
 #ifndef DARKROOM_IMAGE_CONF_EPOCH_H
 #define DARKROOM_IMAGE_CONF_EPOCH_H
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 
 #include "conf/conf.h"
 #include "conf/conf_classes.h"
 #include "conf/conf_degrade.h"
-#include "plan.h"
+#include "plan/plan.h"
 
 struct conf_epoch {
-	unsigned refs; /* under the lock */
+	/* under the lock */
+	unsigned refs;
+	bool is_held; /* it is current or prepared, or workers may use it */
 	struct conf_epoch *next;
 	/* fixed */
 	struct conf conf;
@@ -32,11 +35,9 @@ struct conf_epoch {
 
 struct conf_epochs {
 	pthread_mutex_t lock;
-	const struct conf_epoch *_Atomic now; /* the current one */
-	struct conf_epoch *all;               /* list of all that have references */
-	struct conf_epoch *current;           /* one reference */
-	struct conf_epoch *replaced;          /* by the last commit; one reference, or NULL */
-	struct conf_epoch *prepared;          /* for the next commit; one reference, or NULL */
+	struct conf_epoch *_Atomic now; /* the current one */
+	struct conf_epoch *all;         /* newest first */
+	struct conf_epoch *prepared;    /* for the next commit, or NULL */
 };
 
 /* ---- main thread ---- */
@@ -51,9 +52,9 @@ void conf_epochs_fini(struct conf_epochs *s);
  * -ENOMEM. */
 int conf_epochs_prepare(struct conf_epochs *s, const struct conf *conf, const struct plan *plan);
 
-/* Makes the prepared epoch the current one. Every worker must have ended its visit since the last
- * commit. */
-void conf_epochs_commit(struct conf_epochs *s);
+/* Makes the prepared epoch the current one. is_settled: every worker has ended its visit since the
+ * last commit, so that the epochs that were replaced before are not in use. */
+void conf_epochs_commit(struct conf_epochs *s, bool is_settled);
 void conf_epochs_cancel(struct conf_epochs *s);
 
 /* Returns the largest number of steps that an image can have: that number, or one of the epochs'.
@@ -86,6 +87,6 @@ static inline const struct plan *conf_epoch_plan(const struct conf_epoch *epoch,
 
 /* Returns a reference to the current epoch. */
 struct conf_epoch *conf_epoch_ref(struct conf_epochs *s);
-void conf_epoch_unref(struct conf_epochs *s, struct conf_epoch *epoch); /* NULL is ignored */
+void conf_epoch_unref(struct conf_epochs *s, struct conf_epoch *epoch);
 
 #endif

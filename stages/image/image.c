@@ -9,19 +9,19 @@
 
 #include <string.h>
 
-#include "admission.h"
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/pool.h"
 #include "base/round.h"
 #include "conf_epoch.h"
 #include "image_service.h"
 #include "pixel/picture.h"
-#include "remade.h"
-#include "remake.h"
-#include "sched/graph.h"
-#include "sched/replicas.h"
-#include "sched/visit.h"
+#include "sched/core/graph.h"
+#include "sched/core/replicas.h"
+#include "sched/core/visit.h"
 #include "stage_ids.h"
+#include "storage/storage.h"
+#include "telemetry/counter.h"
 
 /* ---- memory ---- */
 
@@ -32,7 +32,7 @@ size_t image_bytes(const struct plan *plan)
 
 void image_init(struct image *image, struct upload *u, const uint8_t *source, size_t source_size)
 {
-	const struct plan *plan = upload_plan(u);
+	const struct plan *plan = u->plan;
 
 	memset(image, 0, image_bytes(plan));
 	image->magic = IMAGE_MAGIC;
@@ -44,6 +44,9 @@ void image_init(struct image *image, struct upload *u, const uint8_t *source, si
 	image->made = UINT32_MAX;
 	atomic_flag_clear(&image->problem_claimed);
 	ulid_new(image->id);
+	image->known = (struct inflight_image){ .id = image->id,
+		                                .width = &image->width,
+		                                .height = &image->height };
 	event_init(&image->store_job.event, &u->timing);
 	image->store_job.work = DISK_STORE;
 	image->store_job.image = image;
@@ -56,20 +59,19 @@ void image_init(struct image *image, struct upload *u, const uint8_t *source, si
 
 void image_fini(struct image *image)
 {
-	assert(!image->source && !image->waiters && !image->decoder);
+	assert(!image->source && !image->known.waiters && !image->decoder);
 	event_fini(&image->event);
 	event_fini(&image->store_job.event);
 	for (unsigned i = 0; i < image_plan(image)->step_count; i++)
 		event_fini(&image->step[i].event);
 	pool_put(image->icc);
-	remade_free(image->remade);
 	image->magic = 0;
 }
 
-void image_make_only(struct image *image, uint32_t made)
+void image_hold(struct image *image, void (*release)(struct visit *v, struct image *image))
 {
-	image->made = made;
-	image->unneeded = plan_unneeded(image_plan(image), made);
+	assert(image->hold_count < IMAGE_HOLDS_MAX);
+	image->release[image->hold_count++] = release;
 }
 
 void image_set_replica(struct image *image, unsigned replica)
@@ -112,7 +114,7 @@ const struct conf *image_conf(const struct image *image)
 
 const struct plan *image_plan(const struct image *image)
 {
-	return upload_plan(image->upload);
+	return image->upload->plan;
 }
 
 const struct plan_step *step_plan(const struct step *s)
@@ -141,7 +143,7 @@ static bool is_source_stored(const struct image *image)
 static bool needs_spool(const struct image *image)
 {
 	return image->upload->respond_after_decode &&
-	       spooling_is_needed(image->upload->service, image_conf(image));
+	       spooling_is_needed(&image->upload->service->storage, image_conf(image));
 }
 
 void image_source_done(struct image *image)
@@ -182,19 +184,12 @@ static uint64_t variants_size(const struct image *image)
 }
 
 /* n steps of the image have ended; after the last one the image goes on. */
-static void end_turn(struct image *image)
-{
-	struct image_service *s = image->upload->service;
-
-	images_resume(s, client_turns_ended(&s->turns, &image->turn, image->decode_ns));
-}
-
 static void image_steps_end(struct visit *v, struct image *image, unsigned n)
 {
 	/* Acquire and release: the last step sees all variants. */
 	if (atomic_fetch_sub_explicit(&image->steps_left, n, memory_order_acq_rel) != n)
 		return;
-	end_turn(image); /* a slow disk keeps no core from the client's next image */
+	image_end_turn(image); /* a slow disk keeps no core from the client's next image */
 	if (atomic_load_explicit(&image->has_failed, memory_order_acquire)) {
 		visit_unpark(v, &image->event);
 		visit_send(v, STAGE_STATS, &image->event);
@@ -223,7 +218,7 @@ static void send_children(struct visit *v, struct image *image, int parent, stru
 		s->input = picture;
 		s->event.size = (uint64_t)picture->width * (uint64_t)picture->height;
 		visit_unpark(v, &s->event);
-		visit_send(v, plan->step[i].stage, &s->event);
+		visit_send(v, plan->step[i].op.class->stage, &s->event);
 	}
 	picture_unref(picture);
 	if (unneeded)
@@ -238,8 +233,9 @@ static void decoder_done(struct visit *v, struct image *image, bool has_failed)
 	if (has_failed || !(is_spooling || is_source_stored(image)))
 		image_source_done(image);
 	image->event.size = 0; /* its own event goes to stats only, where all take equally long */
+	image->decode_failed = has_failed;
 	if (image->upload->respond_after_decode && !is_spooling)
-		upload_image_decoded(v, image->upload, image, has_failed);
+		upload_image_done(v, image->upload);
 }
 
 void image_decoded(struct visit *v, struct image *image, struct picture *root)
@@ -269,10 +265,10 @@ void image_spooled(struct visit *v, struct image *image, const struct problem *p
 {
 	if (problem) {
 		image_set_problem(image, problem);
+		image->decode_failed = true;
 		image->responds_at_end = true; /* the image's first problem is settled only then */
 	} else {
-		image->is_spooled = true;
-		upload_image_decoded(v, image->upload, image, false);
+		upload_image_done(v, image->upload);
 	}
 	if (problem || !is_source_stored(image))
 		image_source_done(image);
@@ -320,7 +316,79 @@ void step_failed(struct visit *v, struct step *s, const struct problem *problem)
 	image_steps_end(v, image, subtree_size(image_plan(image), s->index));
 }
 
+/* ---- whether work is still of use ---- */
+
+/* Returns whether the client waits for the image. An acknowledged image is stored in any case. */
+static bool is_awaited(const struct upload *u, bool is_decoded)
+{
+	return u->waiter && !(is_decoded && u->respond_after_decode);
+}
+
+static bool has_gone(const struct upload *u, struct problem *problem)
+{
+	/* Relaxed: only the flag matters. */
+	if (!u->client_gone || !atomic_load_explicit(u->client_gone, memory_order_relaxed))
+		return false;
+	counter_add_shared(&u->service->client_gone);
+	problem_set(problem, 503, "client-gone", "the client has reset the connection");
+	return true;
+}
+
+static bool is_late(const struct upload *u, uint64_t now_ns, struct problem *problem)
+{
+	if (u->deadline_ns == 0 || now_ns < u->deadline_ns)
+		return false;
+	counter_add_shared(&u->service->too_late);
+	problem_set(problem, 503, "too-late", "the time of X-Request-Deadline is over");
+	return true;
+}
+
+static bool has_waited_too_long(const struct upload *u, uint64_t now_ns, struct problem *problem)
+{
+	uint64_t max_ms = u->epoch->conf.overload.max_queue_time_ms;
+
+	if (max_ms == 0 || now_ns - u->admitted.begun_ns < max_ms * NS_PER_MS)
+		return false;
+	counter_add_shared(&u->service->too_late);
+	problem_set(problem, 503, "too-late",
+	            "the image has waited longer than overload.max_queue_time");
+	return true;
+}
+
+bool image_is_wanted(struct visit *v, const struct image *image, struct problem *problem)
+{
+	const struct upload *u = image->upload;
+	uint64_t now_ns = visit_now(v);
+
+	return !is_awaited(u, false) || !(has_gone(u, problem) || is_late(u, now_ns, problem) ||
+	                                  has_waited_too_long(u, now_ns, problem));
+}
+
+bool files_are_wanted(struct visit *v, const struct image *image, struct problem *problem)
+{
+	const struct upload *u = image->upload;
+
+	return !is_awaited(u, true) || !(has_gone(u, problem) || is_late(u, visit_now(v), problem));
+}
+
+bool step_is_wanted(struct visit *v, struct step *s)
+{
+	struct problem problem;
+
+	if (files_are_wanted(v, s->image, &problem))
+		return true;
+	step_failed(v, s, &problem);
+	return false;
+}
+
 /* ---- turns ---- */
+
+void image_end_turn(struct image *image)
+{
+	struct image_service *s = image->upload->service;
+
+	images_resume(s, client_turns_ended(&s->turns, &image->turn, image->decode_ns));
+}
 
 void images_resume(struct image_service *s, struct turn *list)
 {
@@ -345,8 +413,7 @@ static void send_waiters(struct visit *v, struct waiter *list)
 	}
 }
 
-/* Frees what only processing needed. Other images may keep the upload much longer, and the image's
- * reservation ends now. */
+/* Frees what only processing needed. Other images may keep the upload much longer. */
 static void free_results(struct image *image)
 {
 	for (unsigned i = 0; i < image_plan(image)->variant_count; i++) {
@@ -355,42 +422,18 @@ static void free_results(struct image *image)
 	}
 	pool_put(image->icc);
 	image->icc = NULL;
-	image_source_done(image);
 }
 
 void image_end(struct visit *v, struct image *image)
 {
 	struct upload *u = image->upload;
-	struct image_service *s = u->service;
 
 	free_results(image);
-	graph_replica_give(s->graph, image->event.replica, image->source_size);
 	visit_park(v, &image->event);
-	send_waiters(v, inflight_remove(&s->inflight, image));
-	end_turn(image); /* if its decoding has failed */
-	if (u->is_client_counted)
-		client_counts_drop(&s->clients, &u->client);
-	if (u->has_quota)
-		usage_release(&s->store.usage, u->token_name, 1, image->source_size, 0);
-	atomic_fetch_sub_explicit(&s->in_flight, 1, memory_order_relaxed);
-	admission_end(v, image); /* what it admits finds the place free */
-	if (image->reserved_bytes) {
-		uint64_t bytes = image->reserved_bytes;
-
-		image->reserved_bytes = 0;
-		budget_release_image(&s->budget, bytes);
-	}
-	if (image->is_spooled) {
-		spooling_release(s, image->id);
-		recovery_image_ended(&s->recovery, image);
-	}
-	if (image->remade && image->remade->missing)
-		missing_image_ended(&s->missing, image);
-	else if (image->remade)
-		remake_image_ended(&s->remake, image);
-	if (image->responds_at_end)
-		upload_image_decoded(v, u, image, true);
-	else if (!u->respond_after_decode)
+	send_waiters(v, inflight_remove(&u->service->inflight, &image->known));
+	while (image->hold_count > 0)
+		image->release[--image->hold_count](v, image);
+	if (image->responds_at_end || !u->respond_after_decode)
 		upload_image_done(v, u);
 	upload_unref(u);
 }

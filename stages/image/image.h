@@ -17,15 +17,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "client_turns.h"
+#include "admission/client_turns.h"
 #include "conf/conf.h"
 #include "disk_job.h"
+#include "http/problem.h"
 #include "inflight.h"
 #include "pixel/placeholder.h"
-#include "plan.h"
-#include "problem.h"
-#include "sched/budget.h"
-#include "sched/event.h"
+#include "plan/plan.h"
+#include "sched/core/event.h"
+#include "sched/limits/budget.h"
 #include "store/ulid.h"
 #include "upload.h"
 
@@ -48,6 +48,8 @@ struct step {
 	struct picture_job *job;
 	struct encoder *encoder;
 };
+
+#define IMAGE_HOLDS_MAX 8
 
 #define IMAGE_VERSION_MAX 9 /* the first characters of the checksum, with the zero */
 
@@ -72,8 +74,11 @@ struct image {
 	_Atomic uint32_t width, height; /* after orientation; GET may read them meanwhile */
 	unsigned orientation;           /* EXIF, 1..8 */
 	bool is_damaged;
-	bool is_spooled;      /* acknowledged: its spooled files stay until it is stored */
-	bool stays_spooled;   /* stored, but still in the spool after an error */
+	bool is_spooled;    /* acknowledged: its spooled files stay until it is stored */
+	bool stays_spooled; /* stored, but still in the spool after an error */
+	/* not decoded or not spooled; a 202 reports only this while the image goes on. Set before
+	 * upload_image_done() */
+	bool decode_failed;
 	bool responds_at_end; /* not spooled after an error: the response waits for image_end() */
 	uint8_t *icc;         /* the profile, in pool memory, or NULL */
 	size_t icc_size;
@@ -96,9 +101,11 @@ struct image {
 	struct placeholder placeholder; /* set by one step; complete when the image is stored */
 	struct image_variant variant[CONF_VARIANT_MAX];
 
-	/* under the lock of struct inflight */
-	struct image *inflight_next;
-	struct waiter *waiters;
+	/* what it holds: see image_hold() */
+	void (*release[IMAGE_HOLDS_MAX])(struct visit *v, struct image *image);
+	unsigned hold_count;
+
+	struct inflight_image known; /* by its id */
 
 	struct step step[]; /* plan.step_count */
 };
@@ -114,11 +121,13 @@ void image_init(struct image *image, struct upload *u, const uint8_t *source, si
 /* The image has ended, or was never started. */
 void image_fini(struct image *image);
 
-/* Lets the image make only these variants, one bit for each. Before it starts. */
-void image_make_only(struct image *image, uint32_t made);
-
 /* Assigns the image and its steps to a replica of the graph. */
 void image_set_replica(struct image *image, unsigned replica);
+
+/* The image holds something from now on. release gives that back when the image ends, in the visit
+ * of its last event: what was taken last is given back first. By then no GET finds the image in
+ * flight. For the owner of the image, or of the only event of it that is not parked. */
+void image_hold(struct image *image, void (*release)(struct visit *v, struct image *image));
 
 /* Lets all its events precede others. All must be parked. */
 void image_set_urgent(struct image *image);
@@ -153,6 +162,23 @@ static inline unsigned rows_per_check(uint32_t width)
 	return 1 + 2048 / width;
 }
 
+/* ---- whether work is still of use: its client is there, and the response comes in time ---- */
+
+/* Before decoding. Returns false with the problem set if the image need not be decoded. */
+bool image_is_wanted(struct visit *v, const struct image *image, struct problem *problem);
+
+/* Before a step. If the step need not be made, ends it as failed and returns false. */
+bool step_is_wanted(struct visit *v, struct step *s);
+
+/* Before the image's files are written. Returns false with the problem set if they need not be. An
+ * image that was acknowledged is wanted. */
+bool files_are_wanted(struct visit *v, const struct image *image, struct problem *problem);
+
+/* ---- from the image stages ---- */
+
+/* Its client may decode another image. Harmless if called again. */
+void image_end_turn(struct image *image);
+
 /* Pushes the images' events, which are parked, to jpeg_decode. list: of client_turns.h. */
 void images_resume(struct image_service *s, struct turn *list);
 
@@ -185,9 +211,9 @@ void image_set_problem(struct image *image, const struct problem *problem);
 /* Releases the uploaded file, which is no longer needed. Harmless if called again. */
 void image_source_done(struct image *image);
 
-/* From stats, as the last call for an image. Frees what only processing needed, returns the image's
- * memory and place, and sends all events that wait for it. Owns the image's event; the image itself
- * lives as long as its upload. */
+/* From stats, as the last call for an image. Frees what only processing needed, sends the events
+ * that wait for the image, and gives back what the image holds. Owns the image's event; the image
+ * itself lives as long as its upload. */
 void image_end(struct visit *v, struct image *image);
 
 #endif

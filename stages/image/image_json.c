@@ -1,6 +1,7 @@
 /* image_json.c - writes an image as JSON; allocates nothing. Any thread. */
 #include "image_json.h"
 
+#include <string.h>
 #include <time.h>
 
 #include "base/json.h"
@@ -70,6 +71,23 @@ static void json_expires(struct json *j, time_t expires)
 	json_string_n(j, "expires", date, strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", &tm));
 }
 
+/* The texts that the client has sent with the image. */
+static void metadata_json(struct json *j, const struct image_texts *m)
+{
+	const char *end = m->data + m->length, *value;
+
+	if (!m->length)
+		return;
+	json_object(j, "metadata");
+	for (const char *name = m->data; name < end; name = value + strlen(value) + 1) {
+		value = name + strlen(name) + 1;
+		if (value >= end)
+			break;
+		json_string(j, name, value);
+	}
+	json_object_end(j);
+}
+
 void image_placeholder_json(struct json *j, const struct image *image)
 {
 	if (!image->placeholder.color[0])
@@ -91,7 +109,7 @@ void image_json(struct json *j, const struct image *image, bool is_stored)
 		json_expires(j, (time_t)image->upload->expires);
 	if (image->upload->focus[0])
 		json_string(j, STORED_FOCUS, image->upload->focus);
-	image_texts_json(j, &image->upload->metadata);
+	metadata_json(j, &image->upload->metadata);
 	if (image->is_damaged)
 		json_bool(j, "damaged", true);
 	degraded_json(j, image->upload);
@@ -101,4 +119,77 @@ void image_json(struct json *j, const struct image *image, bool is_stored)
 	} else {
 		json_string(j, "status", "processing");
 	}
+}
+
+/* ---- the stored image.json ---- */
+
+void image_record_variant(struct json *j, const struct image *image, unsigned index,
+                          const struct image_sums *sums)
+{
+	const struct upload *u = image->upload;
+	struct conf_variant made;
+
+	conf_degrade_variant(&u->epoch->degrade, u->level, &u->epoch->conf.variant[index], &made);
+	json_object(j, made.name);
+	stored_settings_json(j, &made);
+	json_string(j, "xxh128", sums->variant[index]);
+	json_object_end(j);
+}
+
+static void record_variants(struct json *j, const struct image *image,
+                            const struct image_sums *sums)
+{
+	json_object(j, "variants");
+	for (unsigned i = 0; i < image_plan(image)->variant_count; i++)
+		if (image_makes(image, i))
+			image_record_variant(j, image, i, sums);
+	json_object_end(j);
+}
+
+void image_record_begin(struct json *j, const struct image *image)
+{
+	char uploaded[ULID_DATE_MAX];
+
+	ulid_date(image->id, uploaded);
+	json_string(j, "uploaded", uploaded);
+	json_object(j, "upload");
+	json_uint(j, "bytes", image->source_size);
+	json_string(j, "format", "image/jpeg");
+	if (image->upload->token_name[0])
+		json_string(j, "token", image->upload->token_name);
+	json_object_end(j);
+}
+
+void image_record_original(struct json *j, const struct image *image, const char *sum)
+{
+	json_object(j, "original");
+	json_uint(j, "bytes", image->source_size);
+	json_string(j, "xxh128", sum);
+	json_object_end(j);
+}
+
+void image_record_end(struct json *j)
+{
+	char own[CHECKSUM_LENGTH + 1];
+
+	checksum_of(j->text->data, j->text->length, own);
+	json_string(j, "xxh128", own);
+	json_object_end(j);
+	json_object_end(j);
+	text_puts(j->text, "\n");
+}
+
+void image_record_write(struct text *t, const struct image *image, const struct image_sums *sums)
+{
+	struct json j;
+
+	json_init(&j, t);
+	json_object(&j, NULL);
+	image_json(&j, image, true);
+	json_object(&j, STORED_RECORD);
+	image_record_begin(&j, image);
+	if (sums->original)
+		image_record_original(&j, image, sums->original);
+	record_variants(&j, image, sums);
+	image_record_end(&j);
 }

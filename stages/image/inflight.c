@@ -5,15 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <xxhash.h>
+
 #include "base/check.h"
-#include "base/hash.h"
-#include "image.h"
 #include "store/ulid.h"
 
 /* It need not resist attacks by collisions: ids end in random bits. */
-static struct image **bucket_of(struct inflight *r, const char *id)
+static struct inflight_image **bucket_of(struct inflight *r, const char *id)
 {
-	return &r->bucket[hash_bytes(id, ULID_LENGTH) & (r->bucket_count - 1)];
+	return &r->bucket[XXH3_64bits(id, ULID_LENGTH) & (r->bucket_count - 1)];
 }
 
 int inflight_init(struct inflight *r, size_t image_count_max)
@@ -21,7 +21,7 @@ int inflight_init(struct inflight *r, size_t image_count_max)
 	r->bucket_count = 64;
 	while (r->bucket_count < image_count_max && r->bucket_count < (1u << 20))
 		r->bucket_count *= 2;
-	r->bucket = calloc(r->bucket_count, sizeof(struct image *));
+	r->bucket = calloc(r->bucket_count, sizeof(struct inflight_image *));
 	if (!r->bucket)
 		return -ENOMEM;
 	pthread_mutex_init(&r->lock, NULL);
@@ -36,50 +36,38 @@ void inflight_fini(struct inflight *r)
 	pthread_mutex_destroy(&r->lock);
 }
 
-static struct image *find(struct inflight *r, const char *id)
+static struct inflight_image *find(struct inflight *r, const char *id)
 {
-	struct image *image = *bucket_of(r, id);
+	struct inflight_image *image = *bucket_of(r, id);
 
 	while (image && memcmp(image->id, id, ULID_LENGTH) != 0)
-		image = image->inflight_next;
+		image = image->next;
 	return image;
 }
 
-/* Under the lock. */
-static void add(struct inflight *r, struct image *image)
+bool inflight_add(struct inflight *r, struct inflight_image *image)
 {
-	struct image **bucket = bucket_of(r, image->id);
+	struct inflight_image **bucket = bucket_of(r, image->id);
 
-	image->inflight_next = *bucket;
-	*bucket = image;
-}
-
-void inflight_add(struct inflight *r, struct image *image)
-{
-	pthread_mutex_lock(&r->lock);
-	add(r, image);
-	pthread_mutex_unlock(&r->lock);
-}
-
-bool inflight_add_only(struct inflight *r, struct image *image)
-{
 	pthread_mutex_lock(&r->lock);
 	bool is_only = !find(r, image->id);
 
-	if (is_only)
-		add(r, image);
+	if (is_only) {
+		image->next = *bucket;
+		*bucket = image;
+	}
 	pthread_mutex_unlock(&r->lock);
 	return is_only;
 }
 
-struct waiter *inflight_remove(struct inflight *r, struct image *image)
+struct waiter *inflight_remove(struct inflight *r, struct inflight_image *image)
 {
-	struct image **at;
+	struct inflight_image **at;
 
 	pthread_mutex_lock(&r->lock);
-	for (at = bucket_of(r, image->id); *at != image; at = &(*at)->inflight_next)
+	for (at = bucket_of(r, image->id); *at != image; at = &(*at)->next)
 		assert(*at);
-	*at = image->inflight_next;
+	*at = image->next;
 	struct waiter *list = image->waiters;
 
 	image->waiters = NULL;
@@ -89,10 +77,19 @@ struct waiter *inflight_remove(struct inflight *r, struct image *image)
 	return list;
 }
 
+bool inflight_is_awaited(struct inflight *r, const struct inflight_image *image)
+{
+	pthread_mutex_lock(&r->lock);
+	bool is_awaited = image->waiters;
+
+	pthread_mutex_unlock(&r->lock);
+	return is_awaited;
+}
+
 bool inflight_wait(struct inflight *r, const char *id, struct waiter *w)
 {
 	pthread_mutex_lock(&r->lock);
-	struct image *image = find(r, id);
+	struct inflight_image *image = find(r, id);
 
 	if (image) {
 		w->image = image;
@@ -120,15 +117,15 @@ bool inflight_cancel(struct inflight *r, struct waiter *w)
 	return was_waiting;
 }
 
-bool inflight_find(struct inflight *r, const char *id, uint32_t *width, uint32_t *height)
+bool inflight_find(struct inflight *r, const char *id, uint32_t size[2])
 {
 	pthread_mutex_lock(&r->lock);
-	struct image *image = find(r, id);
+	const struct inflight_image *image = find(r, id);
 
-	if (image) {
+	if (image && size) {
 		/* Relaxed: two independent numbers for display. */
-		*width = atomic_load_explicit(&image->width, memory_order_relaxed);
-		*height = atomic_load_explicit(&image->height, memory_order_relaxed);
+		size[0] = atomic_load_explicit(image->width, memory_order_relaxed);
+		size[1] = atomic_load_explicit(image->height, memory_order_relaxed);
 	}
 	pthread_mutex_unlock(&r->lock);
 	return image != NULL;

@@ -7,12 +7,12 @@
 #define DARKROOM_IMAGE_INFLIGHT_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 struct event;
-struct image;
 
 /* A connection's event that waits until an image is stored or has failed. Embedded in the
  * connection. */
@@ -20,27 +20,38 @@ struct waiter {
 	struct event *event; /* parked by its owner before inflight_wait() */
 	unsigned instance;   /* of accept_read: where the event is sent when the image has ended */
 	struct waiter *next;
-	struct image *image; /* under the lock; NULL: not waiting */
+	struct inflight_image *image; /* under the lock; NULL: not waiting */
+	unsigned result;              /* of who sends the event */
+};
+
+/* An image in flight. Embedded in the image, from which it borrows. */
+struct inflight_image {
+	const char *id;
+	const _Atomic uint32_t *width, *height; /* 0 before decoding; for inflight_find() */
+	/* under the lock */
+	struct inflight_image *next;
+	struct waiter *waiters;
 };
 
 struct inflight {
 	pthread_mutex_t lock;
-	struct image **bucket;
+	struct inflight_image **bucket;
 	size_t bucket_count; /* a power of two */
 };
 
 int inflight_init(struct inflight *r, size_t image_count_max); /* 0 or -ENOMEM */
 void inflight_fini(struct inflight *r);
 
-/* Adds an image, whose id is set: it can be found and waited for. */
-void inflight_add(struct inflight *r, struct image *image);
-
-/* The same, unless an image with its id is there already: then returns false. */
-bool inflight_add_only(struct inflight *r, struct image *image);
+/* Adds an image, whose id is set: it can be found and waited for. Returns false if an image with
+ * its id is there already, and has not added it. */
+bool inflight_add(struct inflight *r, struct inflight_image *image);
 
 /* Removes an image that is stored or has failed. Returns the list of its waiters, whose events the
  * caller must send. */
-struct waiter *inflight_remove(struct inflight *r, struct image *image);
+struct waiter *inflight_remove(struct inflight *r, struct inflight_image *image);
+
+/* Returns whether something waits for the image, which is there. */
+bool inflight_is_awaited(struct inflight *r, const struct inflight_image *image);
 
 /* Returns true if the image is in flight: w waits for it and w->event is no longer the caller's. */
 bool inflight_wait(struct inflight *r, const char *id, struct waiter *w);
@@ -49,7 +60,8 @@ bool inflight_wait(struct inflight *r, const char *id, struct waiter *w);
  * has been sent already. */
 bool inflight_cancel(struct inflight *r, struct waiter *w);
 
-/* Returns true and sets *width and *height (0 before decoding) if the image is in flight. */
-bool inflight_find(struct inflight *r, const char *id, uint32_t *width, uint32_t *height);
+/* Returns whether the image is in flight. size: NULL, or set to its width and height then; 0 before
+ * decoding. */
+bool inflight_find(struct inflight *r, const char *id, uint32_t size[2]);
 
 #endif

@@ -1,94 +1,170 @@
-/* remade.c - opens a stored image, reads its original, and starts it. */
+/* remade.c - what replaces a stored image: its files and its image.json. */
 #include "remade.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/json.h"
 #include "base/json_reader.h"
-#include "base/pool.h"
+#include "base/text.h"
+#include "conf/conf_degrade.h"
 #include "image.h"
-#include "image_service.h"
-#include "store/store_find.h"
-#include "store/stored_info.h"
-#include "store/stored_lack.h"
+#include "image_json.h"
 
-/* ---- the stored image ---- */
+#define NAME_MAX_LENGTH 64 /* of a member */
 
-void remade_free(struct remade *r)
+struct writer {
+	struct json json;
+	const struct image *image;
+	const struct image_sums *sums;
+};
+
+/* Writes one variant: as it is made now, or (raw) as it was. */
+typedef void write_new(struct writer *w, unsigned variant);
+typedef void write_old(struct writer *w, const char *name, const char *raw);
+
+/* Writes the object "variants": first those of the configuration in its order, then the others. */
+static void variants(struct writer *w, const char *old, write_new *as_new, write_old *as_old)
 {
-	if (!r)
-		return;
-	if (r->directory_fd >= 0)
-		close(r->directory_fd);
-	free(r);
+	const struct conf *conf = image_conf(w->image);
+	char name[NAME_MAX_LENGTH];
+	const char *value = NULL;
+
+	json_object(&w->json, "variants");
+	for (unsigned i = 0; i < conf->variant_count; i++) {
+		const char *was = json_reader_member(old, conf->variant[i].name);
+
+		if (image_makes(w->image, i))
+			as_new(w, i);
+		else if (was)
+			as_old(w, conf->variant[i].name, was);
+	}
+	while ((value = json_reader_next_named(old, value, name, sizeof name)))
+		if (!conf_variant_find(conf, name))
+			as_old(w, name, value);
+	json_object_end(&w->json);
 }
 
-/* Returns whether the document is as it was written, and reads what the figures need. */
-static bool is_sound(struct remade *r)
+static void raw(struct writer *w, const char *name, const char *value)
 {
-	char own[CHECKSUM_LENGTH + 1];
-	struct stored_info info;
+	json_raw(&w->json, name, value, (size_t)(json_reader_end(value) - value));
+}
 
-	if (stored_info_read(&info, r->document, r->length))
+static void new_public(struct writer *w, unsigned variant)
+{
+	image_variant_json(&w->json, w->image, variant);
+}
+
+static void new_settings(struct writer *w, unsigned variant)
+{
+	image_record_variant(&w->json, w->image, variant, w->sums);
+}
+
+/* An earlier version has recorded no checksum. One of its own is in the file's favour: damage since
+ * the upload is not found, but damage from now on is. */
+static void old_sum(struct writer *w, const char *name, const char *value)
+{
+	char file[NAME_MAX_LENGTH + 5], sum[CHECKSUM_LENGTH + 1] = "";
+	uint64_t size;
+
+	(void)value;
+	snprintf(file, sizeof file, "%s.jpg", name);
+	int fd = openat(w->image->remade->directory_fd, file, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (fd >= 0 && checksum_of_file(fd, sum, &size))
+		sum[0] = '\0';
+	if (fd >= 0)
+		close(fd);
+	if (!sum[0]) /* the file is missing: check tells that for any checksum */
+		checksum_of("", 0, sum);
+	json_object(&w->json, name);
+	json_string(&w->json, "xxh128", sum);
+	json_object_end(&w->json);
+}
+
+/* The record of an image that an earlier version has stored. */
+static void first_record(struct writer *w, const char *old_variants)
+{
+	image_record_begin(&w->json, w->image);
+	image_record_original(&w->json, w->image, w->image->remade->original_sum);
+	variants(w, old_variants, new_settings, old_sum);
+}
+
+static void next_record(struct writer *w, const char *record)
+{
+	char name[NAME_MAX_LENGTH];
+	const char *value = NULL;
+
+	while ((value = json_reader_next_named(record, value, name, sizeof name)))
+		if (strcmp(name, "variants") == 0)
+			variants(w, value, new_settings, raw);
+		else if (strcmp(name, "xxh128") != 0)
+			raw(w, name, value);
+}
+
+/* Returns whether the step, a string, has skipped a variant that the image makes now. */
+static bool is_made_up(const struct image *image, const char *step)
+{
+	static const char skip[] = "skip ";
+	const struct conf *conf = image_conf(image);
+	char text[CONF_DEGRADE_TEXT_MAX];
+
+	if (!json_reader_ascii(step, text, sizeof text) ||
+	    strncmp(text, skip, sizeof skip - 1) != 0)
 		return false;
-	r->bytes = stored_info_bytes(&info);
-	memcpy(r->token, info.token, sizeof r->token);
-	if (!info.has_record)
-		return true;
-	checksum_of(r->document, info.own_sum_at, own);
-	return strcmp(own, info.own_sum) == 0;
-}
-
-static int read_document(struct remade *r)
-{
-	int fd = openat(r->directory_fd, STORED_IMAGE, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-
-	if (fd < 0)
-		return errno == ENOENT ? -EBADMSG : -errno;
-	int length = stored_image_read(fd, r->document);
-	char tag[STORE_TAG_MAX];
-
-	r->expires = store_tag(fd, tag);
-	close(fd);
-	if (length < 0)
-		return length == -EFBIG ? -EBADMSG : length;
-	r->length = (size_t)length;
-	return is_sound(r) ? 0 : -EBADMSG;
-}
-
-static int open_stored(struct image_service *s, const struct remade_order *order,
-                       struct remade **result)
-{
-	struct remade *r = calloc(1, sizeof *r);
-
-	if (!r)
-		return -ENOMEM;
-	r->slot = order->slot;
-	r->missing = order->missing;
-	r->directory_fd = store_open_directory(&s->store, order->id);
-	int err = r->directory_fd < 0 ? r->directory_fd : read_document(r);
-
-	if (err)
-		remade_free(r);
-	else
-		*result = r;
-	return err;
-}
-
-/* Returns the variants to make, one bit for each. */
-static uint32_t variants_to_make(const struct remake_entry *entry, const struct conf *conf,
-                                 const struct stored_lack *lack)
-{
-	uint32_t lacking = lack->missing | (entry->only_missing ? 0 : lack->differs), wanted = 0;
-
 	for (unsigned i = 0; i < conf->variant_count; i++)
-		if (remake_entry_wants(entry, conf->variant[i].name))
-			wanted |= UINT32_C(1) << i;
-	return lacking & wanted;
+		if (image_makes(image, i) &&
+		    strcmp(text + sizeof skip - 1, conf->variant[i].name) == 0)
+			return true;
+	return false;
+}
+
+/* Writes the steps that still apply to some variant. */
+static void degraded(struct writer *w, const char *steps)
+{
+	const char *step = NULL;
+	unsigned n = 0;
+
+	if (w->image->remade->is_complete)
+		return;
+	while ((step = json_reader_next(steps, step))) {
+		if (is_made_up(w->image, step))
+			continue;
+		if (n++ == 0)
+			json_array(&w->json, STORED_DEGRADED);
+		raw(w, NULL, step);
+	}
+	if (n > 0)
+		json_array_end(&w->json);
+}
+
+void remade_record_write(struct text *t, const struct image *image, const struct image_sums *sums)
+{
+	const struct remade *r = image->remade;
+	const char *all = json_reader_check(r->document, r->length); /* it was checked before */
+	const char *record = json_reader_member(all, STORED_RECORD), *value = NULL;
+	struct writer w = { .image = image, .sums = sums };
+	char name[NAME_MAX_LENGTH];
+
+	json_init(&w.json, t);
+	json_object(&w.json, NULL);
+	while ((value = json_reader_next_named(all, value, name, sizeof name)))
+		if (strcmp(name, "variants") == 0)
+			variants(&w, value, new_public, raw);
+		else if (strcmp(name, STORED_DEGRADED) == 0)
+			degraded(&w, value);
+		else if (strcmp(name, STORED_RECORD) != 0)
+			raw(&w, name, value);
+	if (!json_reader_member(all, STORED_COLOR))
+		image_placeholder_json(&w.json, image);
+	json_object(&w.json, STORED_RECORD);
+	if (record)
+		next_record(&w, record);
+	else
+		first_record(&w, json_reader_member(all, "variants"));
+	image_record_end(&w.json);
 }
 
 void remade_set_item(struct store_item *item, const struct remade *r, const char *data,
@@ -102,172 +178,4 @@ void remade_set_item(struct store_item *item, const struct remade *r, const char
 	item->old_bytes = r->bytes;
 	item->new_bytes =
 		stored_info_read(&info, data, length) ? r->bytes : stored_info_bytes(&info);
-}
-
-/* ---- the original ---- */
-
-static int read_all(int fd, uint8_t *data, size_t size)
-{
-	while (size) {
-		ssize_t n = read(fd, data, size);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n < 0 ? -errno : -EBADMSG;
-		data += n;
-		size -= (size_t)n;
-	}
-	return 0;
-}
-
-/* Compares the original with the record, if that has its checksum. */
-static int check_original(struct remade *r, const uint8_t *data, size_t size)
-{
-	char expected[CHECKSUM_LENGTH + 1];
-	const char *all = json_reader_check(r->document, r->length);
-	const char *record = all ? json_reader_member(all, STORED_RECORD) : NULL;
-	const char *original = record ? json_reader_member(record, "original") : NULL;
-	const char *sum = original ? json_reader_member(original, "xxh128") : NULL;
-
-	checksum_of(data, size, r->original_sum);
-	if (!json_reader_ascii(sum, expected, sizeof expected))
-		return 0;
-	return strcmp(expected, r->original_sum) == 0 ? 0 : -EBADMSG;
-}
-
-static int read_original(struct remade *r, uint8_t *data, size_t size)
-{
-	int fd = openat(r->directory_fd, STORE_ORIGINAL, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-
-	if (fd < 0)
-		return errno == ENOENT ? -ENODATA : -errno;
-	int err = read_all(fd, data, size);
-
-	close(fd);
-	return err ? err : check_original(r, data, size);
-}
-
-/* ---- room ---- */
-
-/* Takes a place among the images in flight. */
-static int take_place(const struct upload *u)
-{
-	struct image_service *s = u->service;
-	uint64_t before = atomic_fetch_add_explicit(&s->in_flight, 1, memory_order_relaxed);
-
-	if (before < u->epoch->conf.limits.images_in_flight)
-		return 0;
-	atomic_fetch_sub_explicit(&s->in_flight, 1, memory_order_relaxed);
-	return -EAGAIN;
-}
-
-/* Makes an upload of the original, with memory for it. Returns NULL without room. */
-static struct upload *make_upload(struct image_service *s, const char *id, size_t size)
-{
-	struct budget_body memory;
-	uint8_t *body;
-	struct upload *u;
-
-	budget_body_init(&s->budget, &memory,
-	                 size <= budget_small_max(&s->budget) ? BUDGET_SMALL_BODY : BUDGET_BODY,
-	                 NULL);
-	if (!budget_body_try(&s->budget, &memory, size))
-		return NULL;
-	body = pool_get(size);
-	u = body ? upload_new(s, 0, body, &memory, 1, 0) : NULL;
-	if (!u) {
-		pool_put(body);
-		budget_body_release(&s->budget, &memory);
-		return NULL;
-	}
-	struct image *image = upload_add_image(u, body, size, "", 0, "", 0);
-
-	memcpy(image->id, id, sizeof image->id);
-	return u;
-}
-
-/* ---- start ---- */
-
-/* Without a focal point it stays empty. */
-static void read_focus(const struct remade *r, struct upload *u)
-{
-	const char *all = json_reader_check(r->document, r->length);
-
-	if (!json_reader_ascii(all ? json_reader_member(all, STORED_FOCUS) : NULL, u->focus,
-	                       sizeof u->focus))
-		u->focus[0] = '\0';
-}
-
-/* Finds what is to be made. Returns 0, REMADE_COMPLETE or -errno. */
-static int find_variants(const struct remade_order *order, struct remade *r,
-                         const struct conf *conf, struct stored_lack *lack, uint32_t *made)
-{
-	if (stored_lack_find(lack, conf, r->directory_fd, r->document, r->length))
-		return -EBADMSG;
-	*made = variants_to_make(order->entry, conf, lack);
-	r->is_complete = !((lack->missing | lack->differs) & ~*made);
-	if (*made == 0)
-		return REMADE_COMPLETE;
-	return lack->has_original ? 0 : -ENODATA;
-}
-
-/* Starts the image. Owns r. */
-static int start(struct image_service *s, const struct remade_order *order, struct remade *r,
-                 uint64_t size)
-{
-	struct upload *u = make_upload(s, order->id, (size_t)size);
-	struct stored_lack lack;
-	uint32_t made;
-
-	if (!u) {
-		remade_free(r);
-		return -EAGAIN;
-	}
-	u->image[0]->remade = r;
-	u->expires = r->expires;
-	read_focus(r, u);
-	int err = find_variants(order, r, &u->epoch->conf, &lack, &made);
-
-	if (!err && lack.original_bytes != size)
-		err = -EBADMSG;
-	if (!err)
-		err = read_original(r, u->body, (size_t)size);
-	if (!err)
-		err = take_place(u);
-	if (!err) {
-		image_make_only(u->image[0], made);
-		u->image[0]->event.size = size * REMADE_WEIGHT;
-		if (upload_restart(u))
-			return 0;
-		atomic_fetch_sub_explicit(&s->in_flight, 1, memory_order_relaxed);
-		err = -EALREADY;
-	}
-	upload_unref(u);
-	return err;
-}
-
-int remade_start(struct image_service *s, const struct remade_order *order)
-{
-	uint32_t width, height, made;
-	struct stored_lack lack;
-	struct remade *r;
-
-	if (inflight_find(&s->inflight, order->id, &width, &height))
-		return -EALREADY;
-	int err = open_stored(s, order, &r);
-
-	if (err)
-		return err;
-	/* A first look, so that most images need no memory. */
-	struct conf_epoch *epoch = conf_epoch_ref(&s->epochs);
-
-	err = find_variants(order, r, &epoch->conf, &lack, &made);
-	conf_epoch_unref(&s->epochs, epoch);
-	if (!err && lack.original_bytes > budget_max(&s->budget))
-		err = -EFBIG;
-	if (!err)
-		return start(s, order, r, lack.original_bytes);
-	remade_free(r);
-	return err;
 }

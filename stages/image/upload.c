@@ -9,35 +9,24 @@
 #include <stdalign.h>
 #include <string.h>
 
-#include "admission.h"
+#include "admission/admission.h"
 #include "base/check.h"
 #include "base/pool.h"
 #include "base/round.h"
-#include "client_limits.h"
 #include "conf_epoch.h"
 #include "image.h"
 #include "image_service.h"
-#include "sched/graph.h"
-#include "sched/replicas.h"
+#include "sched/core/graph.h"
+#include "sched/core/replicas.h"
 #include "stage_ids.h"
 
 #define UPLOAD_MAGIC UINT32_C(0x55504c44) /* "UPLD" */
 
 /* ---- memory ---- */
 
-const struct plan *upload_plan(const struct upload *u)
-{
-	return conf_epoch_plan(u->epoch, u->level);
-}
-
-static size_t image_size(const struct upload *u)
-{
-	return image_bytes(upload_plan(u));
-}
-
 /* Offsets in an upload's memory. */
 struct layout {
-	size_t bad_parts, pointers, flags, images, size;
+	size_t bad_parts, pointers, images, size;
 };
 
 static struct layout layout_of(const struct plan *plan, unsigned images_max, unsigned bad_parts_max)
@@ -47,8 +36,7 @@ static struct layout layout_of(const struct plan *plan, unsigned images_max, uns
 	l.bad_parts = round_up(sizeof(struct upload), alignof(struct upload_bad_part));
 	l.pointers = round_up(l.bad_parts + bad_parts_max * sizeof(struct upload_bad_part),
 	                      alignof(struct image *));
-	l.flags = l.pointers + images_max * sizeof(struct image *);
-	l.images = round_up(l.flags + images_max * sizeof(bool), CACHE_LINE);
+	l.images = round_up(l.pointers + images_max * sizeof(struct image *), CACHE_LINE);
 	l.size = l.images + images_max * image_bytes(plan);
 	return l;
 }
@@ -60,7 +48,8 @@ struct upload *upload_new(struct image_service *s, unsigned level, uint8_t *body
 	struct conf_epoch *epoch = conf_epoch_ref(&s->epochs);
 	/* A reload may have removed steps since the upload was admitted. */
 	unsigned level_max = epoch->degrade.count;
-	struct layout l = layout_of(conf_epoch_plan(epoch, level), images_max, bad_parts_max);
+	const struct plan *plan = conf_epoch_plan(epoch, level);
+	struct layout l = layout_of(plan, images_max, bad_parts_max);
 	uint8_t *memory = pool_get(l.size);
 	struct upload *u = (struct upload *)(void *)memory;
 
@@ -71,11 +60,11 @@ struct upload *upload_new(struct image_service *s, unsigned level, uint8_t *body
 	memset(memory, 0, l.images);
 	u->bad_part = (struct upload_bad_part *)(void *)(memory + l.bad_parts);
 	u->image = (struct image **)(void *)(memory + l.pointers);
-	u->decode_failed = (bool *)(void *)(memory + l.flags);
 	u->images = memory + l.images;
 	u->images_max = images_max;
 	u->magic = UPLOAD_MAGIC;
 	u->epoch = epoch;
+	u->plan = plan;
 	u->level = level < level_max ? level : level_max;
 	atomic_init(&u->refs, 1);
 	u->service = s;
@@ -98,7 +87,8 @@ struct image *upload_add_image(struct upload *u, const uint8_t *source, size_t s
                                const char *part_name, size_t part_name_length,
                                const char *file_name, size_t file_name_length)
 {
-	struct image *image = (struct image *)(void *)(u->images + u->image_count * image_size(u));
+	struct image *image =
+		(struct image *)(void *)(u->images + u->image_count * image_bytes(u->plan));
 
 	assert(u->image_count < u->images_max);
 	image_init(image, u, source, source_size);
@@ -144,105 +134,109 @@ void upload_unref(struct upload *u)
 		u->image[i]->source = NULL; /* the image may never have been started */
 		image_fini(u->image[i]);
 	}
-	if (u->body)
-		body_free(u);
-	admission_cancel(u->service, &u->ticket);
 	conf_epoch_unref(&u->service->epochs, u->epoch);
 	u->magic = 0;
 	pool_put(u);
 }
 
+void upload_drop(struct upload *u)
+{
+	if (!u->has_begun)
+		body_free(u);
+	upload_unref(u);
+}
+
 bool upload_has_failed(const struct upload *u, unsigned i)
 {
 	if (u->respond_after_decode)
-		return u->decode_failed[i];
+		return u->image[i]->decode_failed;
 	/* Acquire: pairs with image_set_problem(). */
 	return atomic_load_explicit(&u->image[i]->has_failed, memory_order_acquire);
 }
 
-/* ---- admission ---- */
+/* ---- the start of its images, and their end ---- */
 
-/* Returns how many images may be in flight with an upload of n. Some places are left for uploads of
- * one image, which else would stand behind forms. */
-static uint64_t places_for(const struct conf *conf, unsigned n)
-{
-	uint64_t max = conf->limits.images_in_flight, for_forms = max - max / 16;
-
-	return n > 1 && for_forms >= conf->limits.parts ? for_forms : max;
-}
-
-static void set_places_problem(struct problem *problem, const struct conf *conf, uint64_t places,
-                               uint64_t images)
-{
-	uint64_t max = conf->limits.images_in_flight;
-
-	problem_set_limit(problem, 503, "overloaded", "limits.images_in_flight", max, images);
-	if (places < max)
-		problem_append(problem, " - %llu, which are for uploads of one image",
-		               (unsigned long long)(max - places));
-}
-
-/* Takes places for n images, or fills the problem. */
-static bool admit(struct upload *u, unsigned n, struct problem *problem)
-{
-	struct image_service *s = u->service;
-	const struct conf *conf = &u->epoch->conf;
-	uint64_t max = places_for(conf, n);
-	uint64_t before = atomic_fetch_add_explicit(&s->in_flight, n, memory_order_relaxed);
-
-	if (before + n > max) {
-		atomic_fetch_sub_explicit(&s->in_flight, n, memory_order_relaxed);
-		set_places_problem(problem, conf, max, before + n);
-		return false;
-	}
-	if (client_limits_begin(s, conf, &u->client, n, &u->is_client_counted, problem))
-		return true;
-	atomic_fetch_sub_explicit(&s->in_flight, n, memory_order_relaxed);
-	return false;
-}
-
-/* Gives all images of a request to one replica, because they share its body. v: NULL outside of a
- * visit. */
-static void assign_replica(struct visit *v, struct upload *u)
+static uint64_t bytes_of(const struct upload *u)
 {
 	uint64_t bytes = 0;
 
 	for (unsigned i = 0; i < u->image_count; i++)
 		bytes += u->image[i]->source_size;
-	unsigned replica = v ? visit_replica_take(v, STAGE_JPEG_DECODE, bytes)
-	                     : graph_replica_take(u->service->graph, bytes);
-
-	for (unsigned i = 0; i < u->image_count; i++)
-		image_set_replica(u->image[i], replica);
+	return bytes;
 }
 
-int upload_start(struct visit *v, struct upload *u, struct event *waiter, unsigned waiter_instance,
-                 struct problem *problem)
+/* Gives back what the start of the image has taken. */
+static void give_back(struct visit *v, struct image *image)
+{
+	struct upload *u = image->upload;
+	struct image_service *s = u->service;
+	const struct admission_end end = {
+		.bytes = image->source_size,
+		/* Relaxed: the image's event has come from the thread that set it. */
+		.has_failed = atomic_load_explicit(&image->has_failed, memory_order_relaxed),
+		.level = u->level,
+		.degrade = &u->epoch->degrade,
+	};
+
+	graph_replica_give(s->graph, image->event.replica, image->source_size);
+	image_end_turn(image); /* if its decoding has failed */
+	admission_end(v, &s->admission, &u->admitted, &end);
+	image_source_done(image);
+}
+
+/* Gives all images of a request to one replica, because they share its body. Each has a reference
+ * to the upload from now on. */
+static void prepare(struct upload *u, unsigned replica)
 {
 	unsigned n = u->image_count;
 
-	assert(n > 0);
-	if (!admit(u, n, problem))
-		return -EAGAIN;
-	admission_begin(u->service, u);
-	assign_replica(v, u);
-	u->waiter = waiter;
-	u->waiter_instance = waiter_instance;
+	for (unsigned i = 0; i < n; i++) {
+		image_set_replica(u->image[i], replica);
+		image_hold(u->image[i], give_back);
+	}
+	u->has_begun = true;
+	/* Relaxed: the queue publishes them. */
 	atomic_store_explicit(&u->undone, n, memory_order_relaxed);
 	atomic_store_explicit(&u->body_refs, n, memory_order_relaxed);
-	/* One more for this function: the images may all end, and the response be sent, before the
-	 * loop does. */
-	atomic_fetch_add_explicit(&u->refs, n + 1, memory_order_relaxed);
+}
+
+/* The image takes part in its client's turns. Returns whether the image is urgent. Without
+ * fairness all clients are one, which has all turns. */
+static bool add_turn(struct upload *u, struct image *image)
+{
+	bool is_fair = u->epoch->conf.experiment.fair_clients == CONF_YES;
+
+	return client_turns_add(&u->service->turns, &image->turn,
+	                        is_fair ? u->admitted.client.slot : 0, image->source_size);
+}
+
+int upload_start(struct visit *v, struct upload *u, struct admission_waiter *waiter,
+                 struct problem *problem)
+{
+	struct image_service *s = u->service;
+	unsigned n = u->image_count;
+	uint64_t bytes = bytes_of(u);
+
+	assert(n > 0);
+	if (!admission_begin(&s->admission, &u->admitted, waiter, &u->epoch->conf, n, bytes,
+	                     problem))
+		return -EAGAIN;
+	prepare(u, visit_replica_take(v, STAGE_JPEG_DECODE, bytes));
+	u->waiter = waiter->event;
+	u->waiter_instance = waiter->instance;
+	atomic_fetch_add_explicit(&u->refs, n, memory_order_relaxed);
 	for (unsigned i = 0; i < n; i++)
-		inflight_add(&u->service->inflight, u->image[i]);
+		(void)inflight_add(&s->inflight, &u->image[i]->known); /* its id is new */
+	/* An image that is not sent yet keeps the upload: those that were sent may all have ended.
+	 */
 	for (unsigned i = 0; i < n; i++) {
-		if (client_turns_add(&u->service->turns, &u->image[i]->turn, &u->client,
-		                     u->image[i]->source_size))
-			image_set_urgent(u->image[i]);
-		visit_unpark(v, &u->image[i]->event);
-		visit_send(v, STAGE_JPEG_DECODE, &u->image[i]->event);
+		struct image *image = u->image[i];
+
+		if (add_turn(u, image))
+			image_set_urgent(image);
+		visit_unpark(v, &image->event);
+		visit_send(v, STAGE_JPEG_DECODE, &image->event);
 	}
-	upload_unref(u);
 	return 0;
 }
 
@@ -252,15 +246,11 @@ bool upload_restart(struct upload *u)
 	struct image *image = u->image[0];
 
 	assert(u->image_count == 1);
-	if (!inflight_add_only(&s->inflight, image))
+	if (!inflight_add(&s->inflight, &image->known))
 		return false;
-	admission_begin(s, u);
-	atomic_store_explicit(&u->is_measured, true, memory_order_relaxed);
-	assign_replica(NULL, u);
-	/* Relaxed: the queue publishes them. */
-	atomic_store_explicit(&u->undone, 1, memory_order_relaxed);
-	atomic_store_explicit(&u->body_refs, 1, memory_order_relaxed);
-	client_turns_add(&s->turns, &image->turn, &u->client, image->source_size);
+	admission_begin_own(&s->admission, &u->admitted, image->source_size);
+	prepare(u, graph_replica_take(s->graph, image->source_size));
+	add_turn(u, image);
 	stage_push(graph_stage(s->graph, STAGE_JPEG_DECODE), 0, &image->event);
 	return true;
 }
@@ -276,13 +266,4 @@ void upload_image_done(struct visit *v, struct upload *u)
 	if (atomic_fetch_sub_explicit(&u->undone, 1, memory_order_acq_rel) != 1 || !waiter)
 		return;
 	visit_resume(v, STAGE_ACCEPT_READ, instance, waiter);
-}
-
-void upload_image_decoded(struct visit *v, struct upload *u, const struct image *image,
-                          bool has_failed)
-{
-	for (unsigned i = 0; i < u->image_count; i++)
-		if (u->image[i] == image)
-			u->decode_failed[i] = has_failed;
-	upload_image_done(v, u);
 }

@@ -1,35 +1,31 @@
 /*
- * form.h - a form that is being parsed in pieces, and its parts that are files.
+ * upload_form.h - a form that is being parsed in pieces, and its parts that are files.
  *
  * Knows no format of files. The owner of the connection's event.
  */
-#ifndef DARKROOM_HTTP_FORM_H
-#define DARKROOM_HTTP_FORM_H
+#ifndef DARKROOM_IMAGE_UPLOAD_FORM_H
+#define DARKROOM_IMAGE_UPLOAD_FORM_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "image/focus.h"
-#include "image/image_texts.h"
-#include "multipart.h"
+#include "http/multipart.h"
+#include "plan/geometry.h"
+#include "store/spool.h"
 
 struct problem;
 
 struct form {
-	struct multipart multipart;
-	size_t fed;                  /* bytes of the body that the parser has been given */
+	struct multipart parser[2];  /* of the form, and of a part that is a multipart/mixed */
+	unsigned depth;              /* of the parser in use */
+	struct multipart_part whole; /* the multipart/mixed */
 	struct multipart_part *file; /* pool memory */
 	unsigned file_count, file_room;
 	char focus[FOCUS_TEXT_MAX];  /* the field focus; "": none */
 	struct image_texts metadata; /* of the fields that store.metadata names */
-	/* a part that is a multipart/mixed, while its own parts are being parsed */
-	bool is_in_mixed;
-	struct multipart mixed;
-	struct multipart_part whole;
-	size_t mixed_fed;    /* bytes of it that the parser has been given */
-	unsigned bad_count;  /* of the files, not JPEGs */
-	uint64_t part_count; /* of all parts, plain fields included */
+	unsigned bad_count;          /* of the files, not JPEGs */
+	uint64_t part_count;         /* of all parts, plain fields included */
 };
 
 /* Begins a form; the arguments as for multipart_init(). Returns NULL if there is no memory. */

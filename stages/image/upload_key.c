@@ -10,12 +10,13 @@
 #include "base/pool.h"
 #include "image.h"
 #include "image_service.h"
-#include "key_store.h"
 #include "log/log.h"
-#include "storage.h"
-#include "upload_key_images.h"
+#include "storage/storage.h"
+#include "store/stored_image.h"
+#include "upload.h"
 
-static_assert(UPLOAD_KEY_HASH_SIZE == KEY_RECORD_HASH_SIZE, "a record has the name of its key");
+/* SHA-256, because a client may not find two contents with one fingerprint. */
+#define HASH_TURN_MAX ((size_t)1 << 20)
 
 void upload_keys_init(struct upload_keys *keys)
 {
@@ -38,26 +39,64 @@ struct upload_key *upload_key_new(void)
 		return NULL;
 	memset(k, 0, sizeof *k);
 	sha256_init(&k->context);
+	text_init_growable(&k->images, 1);
 	return k;
 }
 
 void upload_key_free(struct upload_key *k)
 {
-	if (!k)
-		return;
-	if (k->images.data)
+	if (k)
 		text_fini(&k->images);
 	pool_put(k);
+}
+
+/* ---- refusals ---- */
+
+static void refuse_in_progress(struct upload_key *k)
+{
+	k->verdict = UPLOAD_KEY_REFUSED;
+	problem_set(&k->problem, 409, "idempotency-key-in-use",
+	            "an upload with this Idempotency-Key has not been answered yet");
+	k->problem.retry_after_s = 1;
+}
+
+static void refuse_other(struct upload_key *k)
+{
+	k->verdict = UPLOAD_KEY_REFUSED;
+	problem_set(&k->problem, 422, "idempotency-key-reused",
+	            "this Idempotency-Key was used for an upload with another content");
+}
+
+/* err: an error of storage.h. */
+static void refuse_failed(struct upload_key *k, int err)
+{
+	k->verdict = UPLOAD_KEY_REFUSED;
+	if (image_service_set_problem(err, &k->problem))
+		k->problem.retry_after_s = 1;
+	else if (err == -ENOSPC || err == -EDQUOT)
+		problem_set(&k->problem, 507, "storage-full", "%s", strerror(-err));
+	else if (err == -ENOMEM)
+		problem_set(&k->problem, 503, "overloaded", "no memory");
+	else if (err == -EOPNOTSUPP)
+		problem_set(&k->problem, 500, "storage-failed",
+		            "the store has no conditional requests, which Idempotency-Key needs");
+	else
+		problem_set(&k->problem, 500, "storage-failed", "%s", strerror(-err));
 }
 
 /* ---- keys in progress ---- */
 
 static struct upload_key **bucket_of(struct upload_keys *keys, const struct upload_key *k)
 {
-	return &keys->bucket[k->name[0] % UPLOAD_KEY_BUCKETS];
+	return &keys->bucket[k->record.name[0] % UPLOAD_KEY_BUCKETS];
 }
 
-/* Returns whether the key is the caller's now; otherwise sets the verdict. */
+static bool is_same_content(const struct upload_key *k, const struct key_record *r)
+{
+	return memcmp(k->record.fingerprint, r->fingerprint, sizeof r->fingerprint) == 0;
+}
+
+/* Returns whether the key is the caller's now; otherwise it is refused. */
 static bool take(struct upload_keys *keys, struct upload_key *k)
 {
 	struct upload_key **bucket = bucket_of(keys, k);
@@ -65,18 +104,19 @@ static bool take(struct upload_keys *keys, struct upload_key *k)
 	pthread_mutex_lock(&keys->lock);
 	const struct upload_key *other = *bucket;
 
-	while (other && memcmp(other->name, k->name, sizeof k->name) != 0)
+	while (other && memcmp(other->record.name, k->record.name, sizeof k->record.name) != 0)
 		other = other->next;
-	if (other) {
-		bool is_same =
-			memcmp(other->fingerprint, k->fingerprint, sizeof k->fingerprint) == 0;
+	bool is_same = other && is_same_content(k, &other->record);
 
-		k->verdict = is_same ? UPLOAD_KEY_IN_PROGRESS : UPLOAD_KEY_OF_OTHER;
-	} else {
+	if (!other) {
 		k->next = *bucket;
 		*bucket = k;
 	}
 	pthread_mutex_unlock(&keys->lock);
+	if (is_same)
+		refuse_in_progress(k);
+	else if (other)
+		refuse_other(k);
 	return !other;
 }
 
@@ -93,115 +133,210 @@ static void give(struct upload_keys *keys, struct upload_key *k)
 	pthread_mutex_unlock(&keys->lock);
 }
 
-/* ---- begin ---- */
+/* ---- the hash of the content ---- */
+
+static void hash_number(struct upload_key *k, uint64_t number)
+{
+	uint8_t bytes[8];
+
+	for (unsigned i = 0; i < sizeof bytes; i++)
+		bytes[i] = (uint8_t)(number >> 8 * i);
+	sha256_update(&k->context, sizeof bytes, bytes);
+}
+
+static void hash_data(struct upload_key *k, const void *data, size_t length)
+{
+	hash_number(k, length);
+	sha256_update(&k->context, length, data);
+}
+
+static void hash_text(struct upload_key *k, const char *text)
+{
+	hash_data(k, text, strlen(text));
+}
+
+/* What is left behind the images. */
+static void hash_rest(struct upload_key *k)
+{
+	const struct upload *u = k->upload;
+
+	hash_data(k, u->metadata.data, u->metadata.length);
+	hash_number(k, u->bad_part_count);
+	for (unsigned i = 0; i < u->bad_part_count; i++) {
+		hash_text(k, u->bad_part[i].part_name);
+		hash_text(k, u->bad_part[i].file_name);
+		hash_text(k, u->bad_part[i].problem.detail);
+	}
+	sha256_digest(&k->context, sizeof k->record.fingerprint, k->record.fingerprint);
+}
+
+/* Hashes up to HASH_TURN_MAX. Returns true if more is left. */
+static bool hash(struct upload_key *k)
+{
+	const struct upload *u = k->upload;
+	size_t room = HASH_TURN_MAX;
+
+	for (; k->hashed_images < u->image_count; k->hashed_images++, k->hashed = 0) {
+		const struct image *image = u->image[k->hashed_images];
+		size_t left = image->source_size - k->hashed, n = left < room ? left : room;
+
+		if (k->hashed == 0) {
+			hash_text(k, image->part_name);
+			hash_text(k, image->file_name);
+			hash_number(k, image->source_size);
+		}
+		sha256_update(&k->context, n, image->source + k->hashed);
+		k->hashed += n;
+		room -= n;
+		if (room == 0)
+			return true;
+	}
+	hash_rest(k);
+	return false;
+}
+
+/* ---- the images of an earlier upload ---- */
+
+/* Removes the images of an upload that was never acknowledged: it is made again. */
+static void remove_images(struct image_service *s, const struct key_record *r)
+{
+	for (unsigned i = 0; i < r->count; i++) {
+		int err = storage_remove(&s->storage, r->id[i]);
+
+		if (err && err != -ENOENT)
+			log_warning("image %s: cannot remove it: %s; it stays, although its upload "
+			            "was not answered and is made again",
+			            r->id[i], strerror(-err));
+	}
+}
+
+/* Appends an image to the answer. Returns 1; 0 if it is not stored and will not be; or -errno. The
+ * spool comes before a second look, because the image leaves it when it is stored. */
+static int append_image(struct image_service *s, struct upload_key *k, const char *id)
+{
+	const char *status = "removed";
+	int has = stored_list_append(&k->images, &s->storage, id);
+
+	if (has)
+		return has;
+	if (inflight_find(&s->inflight, id, NULL) || spooling_has(&s->storage, id)) {
+		status = "processing";
+		k->is_processing = true;
+		has = 1;
+	} else if ((has = stored_list_append(&k->images, &s->storage, id))) {
+		return has;
+	}
+	text_printf(&k->images, "%s{\"id\":\"%s\",\"url\":\"/images/%s\",\"status\":\"%s\"}",
+	            k->images.length > 1 ? ",\n" : "", id, id, status);
+	return has;
+}
+
+/* Makes the answer from what has become of the images. Returns whether all of them are stored, or
+ * will be: 1, 0 or -errno. */
+static int make_answer(struct image_service *s, struct upload_key *k, const struct key_record *r)
+{
+	int has = 1;
+	bool are_all = r->count > 0;
+
+	if (r->count == 1)
+		memcpy(k->id, r->id[0], sizeof k->id);
+	k->failed = r->failed;
+	text_init_growable(&k->images, ((size_t)r->count + 1) * (STORED_IMAGE_MAX + 2));
+	text_puts(&k->images, "[");
+	for (unsigned i = 0; i < r->count && has >= 0; i++) {
+		has = append_image(s, k, r->id[i]);
+		if (!has && !r->is_settled) /* one that cannot be read now must not be removed */
+			has = s->storage.class->has(&s->storage, r->id[i]);
+		are_all = are_all && has;
+	}
+	text_puts(&k->images, "]");
+	if (has >= 0 && k->images.overflowed)
+		has = -ENOMEM;
+	return has < 0 ? has : are_all;
+}
+
+/* ---- before the images ---- */
 
 static uint64_t age_of(const struct upload_key *k)
 {
 	return k->upload->epoch->conf.store.idempotency_age_ms / 1000;
 }
 
-static bool fail(struct upload_key *k, int err)
-{
-	k->verdict = UPLOAD_KEY_FAILED;
-	k->err = err;
-	return true;
-}
-
-/* Reads the record of a key. Returns 0; -ENOENT if there is none, or its time is over; or -errno.
+/* Reads the record of the key. Returns 0; -ENOENT if there is none, or its time is over; or -errno.
  */
 static int read_record(struct image_service *s, struct upload_key *k, struct key_record *r)
 {
-	int err = key_store_read(s, k->name, r, k->version);
+	memcpy(r->name, k->record.name, sizeof r->name);
+	r->version[0] = '\0';
+	int err = s->storage.class->key_read(&s->storage, r);
 
+	memcpy(k->record.version, r->version, sizeof r->version);
 	if (err || r->created + age_of(k) > (uint64_t)time(NULL))
 		return err;
 	pool_put(r->id);
-	r->id = NULL;
 	return -ENOENT;
-}
-
-static bool is_same_content(const struct upload_key *k, const struct key_record *r)
-{
-	return memcmp(k->fingerprint, r->fingerprint, sizeof k->fingerprint) == 0;
-}
-
-/* Decides by an upload that has succeeded. Returns false if its image is gone, and is made again:
- * with the same content, not with the same key. */
-static bool repeat(struct image_service *s, struct upload_key *k, const struct key_record *r)
-{
-	int has = k->is_content ? upload_key_is_complete(s, r) : 1;
-
-	if (has < 0)
-		return fail(k, has);
-	if (has == 0)
-		return false;
-	if (is_same_content(k, r))
-		upload_key_answer(s, k, r);
-	else
-		k->verdict = UPLOAD_KEY_OF_OTHER;
-	return true;
-}
-
-/* Decides by a settled record. Returns whether there is one. */
-static bool is_settled(struct image_service *s, struct upload_key *k)
-{
-	struct key_record r;
-	int err = read_record(s, k, &r);
-
-	if (err)
-		return err != -ENOENT && fail(k, err);
-	bool is_decided = r.is_settled && repeat(s, k, &r);
-
-	pool_put(r.id);
-	return is_decided;
 }
 
 /* Returns whether another node may be making the images of a record that is not settled. */
 static bool has_lease(struct image_service *s, const struct key_record *r)
 {
-	return key_store_is_shared(s) && r->created + UPLOAD_KEY_LEASE_S > (uint64_t)time(NULL);
+	return s->storage.class->is_shared &&
+	       r->created + UPLOAD_KEY_LEASE_S > (uint64_t)time(NULL);
 }
 
-/* Decides by a record that is not settled: an earlier process has left it, or another node makes
- * its images. Returns false if its images are not complete, and the upload is made again. */
-static bool settle_left(struct image_service *s, struct upload_key *k, struct key_record *r)
+/* Decides by the record of an earlier upload. One that is not settled was left by an earlier
+ * process, or another node makes its images. Leaves the verdict unset if its images are not
+ * complete, and the upload is made again. */
+static void decide(struct image_service *s, struct upload_key *k, struct key_record *r)
 {
-	int has = upload_key_is_complete(s, r);
-
-	if (has < 0)
-		return fail(k, has);
-	if (has) {
-		/* An error does not matter: it would be complete again. */
-		(void)key_store_settle(s, k->name, r, k->version);
-		return repeat(s, k, r);
+	if (r->is_settled && !is_same_content(k, r)) {
+		refuse_other(k); /* whatever has become of its images */
+		return;
 	}
-	if (!has_lease(s, r))
-		return false;
-	k->verdict = is_same_content(k, r) ? UPLOAD_KEY_IN_PROGRESS : UPLOAD_KEY_OF_OTHER;
-	return true;
+	int has = make_answer(s, k, r);
+
+	if (has == 0 && !r->is_settled && !has_lease(s, r)) {
+		text_fini(&k->images);
+		return;
+	}
+	if (has > 0 && !r->is_settled) {
+		r->is_settled = true;
+		/* An error does not matter: it would be complete again. */
+		(void)s->storage.class->key_write(&s->storage, r);
+	}
+	if (has < 0)
+		refuse_failed(k, has);
+	else if (!is_same_content(k, r))
+		refuse_other(k);
+	else if (r->is_settled)
+		k->verdict = UPLOAD_KEY_KNOWN;
+	else
+		refuse_in_progress(k);
 }
 
-/* Returns whether the client may have one more key; otherwise sets the verdict. */
+/* Returns whether the client may have one more key. */
 static bool is_below_limit(struct upload_keys *keys, struct upload_key *k)
 {
 	const struct upload *u = k->upload;
-	uint64_t max = u->epoch->conf.limits.idempotency_keys, now = clock_ns();
+	uint64_t max = u->epoch->conf.limits.idempotency_keys, now = clock_ns(), used;
 	struct client_rate rate = { .rate = max * 1000 / (age_of(k) ? age_of(k) : 1),
 		                    .burst = max };
 
 	if (max == 0 || !k->has_share)
 		return true;
 	rate.rate += !rate.rate;
-	uint64_t wait_ns = client_rates_take(&keys->rates, &u->client, rate, now, &k->used);
+	uint64_t wait_ns = client_rates_take(&keys->rates, &u->admitted.client, rate, now, &used);
 
 	if (wait_ns) {
-		k->verdict = UPLOAD_KEY_TOO_MANY;
-		k->wait_s = wait_ns / NS_PER_S + 1;
-		return false;
+		k->verdict = UPLOAD_KEY_REFUSED;
+		problem_set_limit(&k->problem, 429, "too-many-requests", "limits.idempotency_keys",
+		                  max, used + 1);
+		k->problem.retry_after_s = (unsigned)(wait_ns / NS_PER_S + 1);
+	} else if (u->image_count > 1) { /* its record is as long as theirs */
+		client_rates_charge(&keys->rates, &u->admitted.client, rate, u->image_count - 1,
+		                    now);
 	}
-	if (u->image_count > 1) /* its record is as long as theirs */
-		client_rates_charge(&keys->rates, &u->client, rate, u->image_count - 1, now);
-	return true;
+	return !wait_ns;
 }
 
 /* Writes the record of the upload as it is, with those images that have not failed. */
@@ -209,140 +344,73 @@ static int write_record(struct image_service *s, struct upload_key *k, bool is_s
                         unsigned good)
 {
 	const struct upload *u = k->upload;
-	struct key_record r = { .created = (uint64_t)time(NULL), .is_settled = is_settled };
+	struct key_record *r = &k->record;
 
-	memcpy(r.fingerprint, k->fingerprint, sizeof r.fingerprint);
-	r.failed = u->image_count + u->bad_part_count - good;
-	r.id = pool_get(((size_t)good + 1) * sizeof *r.id);
-	if (!r.id)
+	r->created = (uint64_t)time(NULL);
+	r->is_settled = is_settled;
+	r->failed = u->image_count + u->bad_part_count - good;
+	r->count = 0;
+	r->id = pool_get(((size_t)good + 1) * sizeof *r->id);
+	if (!r->id)
 		return -ENOMEM;
 	for (unsigned i = 0; i < u->image_count; i++)
 		if (!is_settled || !upload_has_failed(u, i))
-			memcpy(r.id[r.count++], u->image[i]->id, sizeof *r.id);
-	int err = key_store_write(s, k->name, &r, k->version);
+			memcpy(r->id[r->count++], u->image[i]->id, sizeof *r->id);
+	int err = s->storage.class->key_write(&s->storage, r);
 
-	pool_put(r.id);
+	pool_put(r->id);
 	return err;
 }
 
-/* Writes the first record of the upload. Returns whether it may start. */
-static bool start(struct image_service *s, struct upload_key *k)
+/* Writes the first record of the upload. */
+static void start(struct image_service *s, struct upload_key *k)
 {
-	if (!is_below_limit(&s->keys, k))
-		return false;
+	if (!is_below_limit(s->keys, k))
+		return;
 	k->begun_ns = clock_ns();
 	int err = write_record(s, k, false, k->upload->image_count);
 
 	if (!err) {
 		k->verdict = UPLOAD_KEY_NEW;
-		return true;
+	} else if (err == -EEXIST || err == -EAGAIN) {
+		refuse_in_progress(k); /* another node was faster */
+	} else {
+		refuse_failed(k, err);
+		log_error("store: cannot write the record of an Idempotency-Key: %s; refusing the "
+		          "upload",
+		          err == -EOPNOTSUPP ? "the store has no conditional requests"
+		                             : strerror(-err));
 	}
-	if (err == -EEXIST || err == -EAGAIN) { /* another node was faster */
-		k->verdict = UPLOAD_KEY_IN_PROGRESS;
-		return false;
-	}
-	log_error("store: cannot write the record of an Idempotency-Key: %s; %s",
-	          err == -EOPNOTSUPP ? "the store has no conditional requests" : strerror(-err),
-	          k->is_content ? "not remembering the file" : "refusing the upload");
-	fail(k, err);
-	return false;
 }
 
-/* The key is the caller's. Returns whether the upload may start. */
-static bool begin(struct image_service *s, struct upload_key *k)
+/* Decides about a key. Without taking it, only a settled record counts. The images of an upload
+ * that is made again are removed. Files go first, so that a crash leaves none without a record. Of
+ * several nodes only that which has replaced the record may remove images. */
+static void begin(struct image_service *s, struct upload_key *k, bool is_taken)
 {
+	bool is_shared = s->storage.class->is_shared;
 	struct key_record r;
 	int err = read_record(s, k, &r);
 
-	if (err == -ENOENT)
-		return start(s, k);
+	if (err && err != -ENOENT)
+		refuse_failed(k, err);
+	else if (err && is_taken)
+		start(s, k);
 	if (err)
-		return !fail(k, err);
-	bool may_start = r.is_settled ? !repeat(s, k, &r) : !settle_left(s, k, &r);
-
-	/* Files are removed first, so that a crash leaves none without a record. Of several nodes
-	 * only that which has replaced the record may remove images. */
-	if (may_start && !key_store_is_shared(s))
-		upload_key_remove_images(s, &r);
-	may_start = may_start && start(s, k);
-	if (may_start && key_store_is_shared(s))
-		upload_key_remove_images(s, &r);
-	pool_put(r.id);
-	return may_start;
-}
-
-/* Records are read before the key is taken, so that answers do not wait for each other; and then
- * once more, because an upload may have ended in between. */
-void upload_key_begin(struct image_service *s, struct upload_key *k)
-{
-	if (!key_store_is_shared(s) && is_settled(s, k))
 		return;
-	if (take(&s->keys, k) && !begin(s, k))
-		give(&s->keys, k);
-}
-
-/* ---- end ---- */
-
-static unsigned count_good(const struct upload *u)
-{
-	unsigned good = 0;
-
-	for (unsigned i = 0; u && i < u->image_count; i++)
-		good += !upload_has_failed(u, i);
-	return good;
-}
-
-/* Another node has taken the key, because this one took too long, and makes the images. */
-static void lose(struct image_service *s, struct upload_key *k)
-{
-	if (k->is_content)
-		return; /* nobody has asked for it: there are two images */
-	log_warning("store: another node has taken an Idempotency-Key after %d s; removing the "
-	            "images of the upload, and answering 409",
-	            UPLOAD_KEY_LEASE_S);
-	for (unsigned i = 0; i < k->upload->image_count; i++)
-		(void)storage_remove(s, k->upload->image[i]->id);
-	k->verdict = UPLOAD_KEY_IN_PROGRESS;
-}
-
-/* Replaces the record by one of the images that were made. */
-static void settle_part(struct image_service *s, struct upload_key *k, unsigned good)
-{
-	int err = write_record(s, k, true, good);
-
-	/* The images that have failed would otherwise be missed after a loss of power, and the
-	 * others removed. */
-	if (!err)
-		err = key_store_flush(s);
-	if (err && key_store_is_shared(s)) {
-		lose(s, k); /* nobody may see these images as an upload that was not acknowledged */
-		return;
+	if (is_taken || r.is_settled)
+		decide(s, k, &r);
+	if (is_taken && !k->verdict) {
+		if (!is_shared)
+			remove_images(s, &r);
+		start(s, k);
+		if (is_shared && k->verdict == UPLOAD_KEY_NEW)
+			remove_images(s, &r);
 	}
-	if (!err)
-		return;
-	log_error("store: cannot write the record of an Idempotency-Key: %s; forgetting the key",
-	          strerror(-err));
-	(void)key_store_remove(s, k->name);
+	pool_put(r.id);
 }
 
-/* The images tell the same as a settled record, until one of them is removed. */
-static void warn_of_images(int err)
-{
-	log_warning("store: cannot change the record of an Idempotency-Key: %s; the images decide",
-	            strerror(-err));
-}
-
-/* Forgets the key of an upload that has made nothing. After the lease the record may be another
- * node's. */
-static void forget(struct image_service *s, const struct upload_key *k)
-{
-	if (key_store_is_shared(s) && clock_ns() >= k->begun_ns + UPLOAD_KEY_LEASE_S * NS_PER_S)
-		return;
-	int err = key_store_remove(s, k->name);
-
-	if (err)
-		warn_of_images(err);
-}
+/* ---- after the images ---- */
 
 /* Returns whether another node has settled this upload, whose images it has seen: 1, 0 or -errno.
  */
@@ -359,32 +427,92 @@ static int is_settled_by_other(struct image_service *s, struct upload_key *k)
 	return is_own;
 }
 
-/* All images are stored. */
+/* Another node has taken the key, because this one took too long, or may take it as that of an
+ * upload that was never acknowledged. */
+static void lose(struct image_service *s, struct upload_key *k)
+{
+	log_warning("store: another node has taken an Idempotency-Key after %d s; removing the "
+	            "images of the upload, and answering 409",
+	            UPLOAD_KEY_LEASE_S);
+	for (unsigned i = 0; i < k->upload->image_count; i++)
+		(void)storage_remove(&s->storage, k->upload->image[i]->id);
+	refuse_in_progress(k);
+}
+
+/* The images tell the same as a settled record, until one of them is removed. */
+static void warn_of_images(int err)
+{
+	log_warning("store: cannot change the record of an Idempotency-Key: %s; the images decide",
+	            strerror(-err));
+}
+
+/* Settles the record of an upload of which `good` images succeeded. */
 static void settle(struct image_service *s, struct upload_key *k, unsigned good)
 {
-	struct key_record files = { .count = 0 }; /* a file is settled in its place */
-	int err = key_store_is_shared(s) ? write_record(s, k, true, good)
-	                                 : key_store_settle(s, k->name, &files, k->version);
-	int is_own = err == -EEXIST ? is_settled_by_other(s, k) : 1;
+	int err = write_record(s, k, true, good);
+	bool is_whole = k->record.failed == 0;
+	/* No other node can have settled a part of an upload. */
+	int is_own = err == -EEXIST && is_whole ? is_settled_by_other(s, k) : 1;
 
-	if (is_own == 0)
+	if (!err)
+		return;
+	if (is_own < 0) {
+		refuse_in_progress(k); /* the next one with the key will see */
+	} else if (!is_own || (!is_whole && s->storage.class->is_shared)) {
 		lose(s, k);
-	else if (is_own < 0 && !k->is_content)
-		k->verdict = UPLOAD_KEY_IN_PROGRESS; /* the next one with the key will see */
-	else if (err && err != -EEXIST)
+	} else if (!is_whole) {
+		log_error("store: cannot write the record of an Idempotency-Key: %s; forgetting "
+		          "the key",
+		          strerror(-err));
+		(void)s->storage.class->key_remove(&s->storage, &k->record);
+	} else if (err != -EEXIST) {
+		warn_of_images(err);
+	}
+}
+
+/* Forgets the key of an upload that has made nothing. After the lease the record may be another
+ * node's. */
+static void forget(struct image_service *s, const struct upload_key *k)
+{
+	bool is_over = clock_ns() >= k->begun_ns + UPLOAD_KEY_LEASE_S * NS_PER_S;
+
+	if (is_over && s->storage.class->is_shared)
+		return;
+	int err = s->storage.class->key_remove(&s->storage, &k->record);
+
+	if (err)
 		warn_of_images(err);
 }
 
-void upload_key_end(struct image_service *s, struct upload_key *k)
+static void end(struct image_service *s, struct upload_key *k)
 {
 	const struct upload *u = k->upload;
-	unsigned good = count_good(u);
+	unsigned good = 0;
 
-	if (good == 0)
-		forget(s, k);
-	else if (good < u->image_count || u->bad_part_count > 0)
-		settle_part(s, k, good);
-	else
+	for (unsigned i = 0; u && i < u->image_count; i++)
+		good += !upload_has_failed(u, i);
+	k->verdict = UPLOAD_KEY_ENDED;
+	if (good > 0)
 		settle(s, k, good);
-	give(&s->keys, k);
+	else
+		forget(s, k);
+	give(s->keys, k);
+}
+
+bool upload_key_serve(struct image_service *s, struct upload_key *k)
+{
+	if (k->verdict) {
+		end(s, k);
+		return false;
+	}
+	if (hash(k))
+		return true;
+	if (!s->storage.class->is_shared)
+		begin(s, k, false); /* so that answers do not wait for each other */
+	if (k->verdict || !take(s->keys, k))
+		return false;
+	begin(s, k, true);
+	if (k->verdict != UPLOAD_KEY_NEW)
+		give(s->keys, k);
+	return false;
 }

@@ -2,9 +2,10 @@
  * upload_key.h - uploads with an Idempotency-Key (draft-ietf-httpapi-idempotency-key-header): the
  * same key with the same content makes no second image.
  *
- * A key belongs to its upload from upload_key_begin() to upload_key_end(), which both run on the
- * disk's threads. What was made is in a record (key_store.h), so that it outlives the process. With
- * an S3 store all nodes share the records. Keys of this process in progress are in memory.
+ * A key is served twice: before the images of its upload start, and when they have ended. In
+ * between it belongs to the upload. What was made is in a record (store/key_record.h), so that it
+ * outlives the process. With an S3 store all nodes share the records. Keys of this process in
+ * progress are in memory.
  */
 #ifndef DARKROOM_IMAGE_UPLOAD_KEY_H
 #define DARKROOM_IMAGE_UPLOAD_KEY_H
@@ -16,17 +17,15 @@
 
 #include <nettle/sha2.h>
 
+#include "admission/clients.h"
 #include "base/text.h"
-#include "client_key.h"
-#include "client_rate.h"
-#include "key_store.h"
+#include "http/problem.h"
+#include "store/key_record.h"
 #include "store/ulid.h"
 
 struct image_service;
-struct store;
 struct upload;
 
-#define UPLOAD_KEY_HASH_SIZE SHA256_DIGEST_SIZE
 #define UPLOAD_KEY_BUCKETS 256
 
 /* With a store that nodes share, a key in progress belongs to its node for that long. Then another
@@ -35,37 +34,30 @@ struct upload;
 #define UPLOAD_KEY_LEASE_S 10
 
 enum upload_key_verdict {
-	UPLOAD_KEY_NEW = 1,     /* the upload may start; upload_key_end() must follow */
-	UPLOAD_KEY_KNOWN,       /* an earlier upload has succeeded: answer as it was answered */
-	UPLOAD_KEY_IN_PROGRESS, /* an upload with this key has not ended: 409 */
-	UPLOAD_KEY_OF_OTHER,    /* the key belongs to another content: 422 */
-	UPLOAD_KEY_TOO_MANY,    /* of this client: 429 */
-	UPLOAD_KEY_FAILED       /* the store cannot be written, or there is no memory */
+	UPLOAD_KEY_NEW = 1, /* the upload may start; the key must be served once more */
+	UPLOAD_KEY_KNOWN,   /* an earlier upload has succeeded: answer as it was answered */
+	UPLOAD_KEY_REFUSED, /* the problem is set */
+	UPLOAD_KEY_ENDED    /* what was made is remembered: the upload may be answered */
 };
 
 /* Of one request. Pool memory of its connection. */
 struct upload_key {
 	/* set before the first call */
-	uint8_t name[UPLOAD_KEY_HASH_SIZE]; /* the hash of the client and its key */
-	bool has_share;                     /* of the upload's client: otherwise no limit */
-	bool is_content; /* store.dedupe: the content is the key, and the name only the client's */
+	struct key_record record;    /* of its upload; only the name is set */
+	bool has_share;              /* of the upload's client: otherwise no limit */
 	const struct upload *upload; /* NULL at the end: it was not started */
 	/* the result */
-	enum upload_key_verdict verdict;
-	int err;                  /* failed: -errno, or an error of storage.h */
-	uint64_t used, wait_s;    /* too many */
+	enum upload_key_verdict verdict; /* 0: none yet */
+	struct problem problem;
 	struct text images;       /* known: a JSON array */
 	char id[ULID_LENGTH + 1]; /* known: of the only image; "": there are several */
 	bool is_processing;       /* known: an image is not stored yet */
 	uint64_t failed;          /* known: parts that made no image */
 	/* private */
-	char version[KEY_VERSION_MAX];
 	uint64_t begun_ns;
-	/* upload_key_hash()'s own */
 	struct sha256_ctx context;
 	unsigned hashed_images;
-	size_t hashed; /* bytes of the next one */
-	uint8_t fingerprint[UPLOAD_KEY_HASH_SIZE];
+	size_t hashed;           /* bytes of the next one */
 	struct upload_key *next; /* under the lock of struct upload_keys */
 };
 
@@ -82,20 +74,14 @@ void upload_keys_fini(struct upload_keys *keys);
 struct upload_key *upload_key_new(void);
 void upload_key_free(struct upload_key *k); /* NULL: nothing */
 
-/* Returns whether the upload may have a key of its content: it is one file. Any thread. */
-bool upload_key_is_for(const struct upload *u);
-
-/* Adds up to 1 MiB of the upload to the hash of its content. SHA-256, because a client may not find
- * two contents with one fingerprint. Returns true if more is left. At the end the name of a key
- * of the content is complete. */
-bool upload_key_hash(struct upload_key *k);
-
-/* Decides about an upload whose content is hashed, and remembers its ids if the key is new. */
-void upload_key_begin(struct image_service *s, struct upload_key *k);
-
-/* Remembers what the upload has made, before it is answered. If nothing succeeded, the key is
- * forgotten: the client may try again with it. The verdict is UPLOAD_KEY_IN_PROGRESS if another
- * node has taken the key: the images are removed, and the upload must not be acknowledged. */
-void upload_key_end(struct image_service *s, struct upload_key *k);
+/*
+ * Serves the key. Returns true if more of the upload's content is to be hashed: the caller calls
+ * again, after others had their turn. Otherwise the verdict is set. A disk's thread; blocks.
+ *
+ * At first it decides about the upload, and remembers its ids if the key is new. At the end it
+ * remembers what was made. If nothing succeeded, the key is forgotten: the client may try again
+ * with it. If another node has taken the key, the images are removed and the upload is refused.
+ */
+bool upload_key_serve(struct image_service *s, struct upload_key *k);
 
 #endif

@@ -350,7 +350,6 @@ async function loadControl() {
   if (!answer.ok) return;
   const keys = await answer.json();
   $('control').hidden = !keys.enabled;
-  $('recorder').hidden = !keys.enabled;
   $('read-only').hidden = keys.enabled;
   $('read-only').textContent = keys.why || '';
   showKeys(keys);

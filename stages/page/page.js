@@ -7,7 +7,7 @@ const PAGE = 24;
 const COLOURS = {
   read: '#7a869a', accept_read: '#7a869a', http_parse: '#7a869a', form_decode: '#8e6cc9',
   jpeg_decode: '#2f7de1', scale: '#1fa187', blur: '#c98a1b', jpeg_encode: '#d1495b',
-  disk_write: '#6b8e23', stats: '#7a869a', queue: '#b8bfca',
+  disk_write: '#6b8e23', disk_read: '#9acd32', stats: '#7a869a', queue: '#b8bfca',
 };
 
 const $ = (id) => document.getElementById(id);

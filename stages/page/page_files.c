@@ -25,7 +25,6 @@ EMBED(js, "page/page.js");
 EMBED(operator_html, "page/operator.html");
 EMBED(operator_css, "page/operator.css");
 EMBED(operator_js, "page/operator.js");
-EMBED(timeline_js, "page/timeline.js");
 EMBED(openapi, "http/openapi.json");
 
 #define SVG "image/svg+xml"
@@ -42,7 +41,6 @@ static const struct page_file files[] = {
 	{ "/operator", HTML, page_operator_html, page_operator_html_end, PAGE_FOR_OPERATORS },
 	{ "/operator.css", CSS, page_operator_css, page_operator_css_end, PAGE_FOR_OPERATORS },
 	{ "/operator.js", JS, page_operator_js, page_operator_js_end, PAGE_FOR_OPERATORS },
-	{ "/timeline.js", JS, page_timeline_js, page_timeline_js_end, PAGE_FOR_OPERATORS },
 	{ "/openapi.json", "application/json", page_openapi, page_openapi_end, PAGE_FOR_ALL },
 };
 

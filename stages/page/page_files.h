@@ -1,7 +1,7 @@
 /* page_files.h - the files of stages/page/ and openapi.json, which are part of the program. Any
  * thread. */
-#ifndef DARKROOM_HTTP_PAGE_FILES_H
-#define DARKROOM_HTTP_PAGE_FILES_H
+#ifndef DARKROOM_PAGE_PAGE_FILES_H
+#define DARKROOM_PAGE_PAGE_FILES_H
 
 #include <stddef.h>
 

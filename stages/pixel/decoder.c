@@ -12,13 +12,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <jerror.h>
+
 #include "base/check.h"
 #include "base/pool.h"
 #include "base/round.h"
-#include "decoder_errors.h"
-#include "decoder_range.h"
-#include "decoder_scans.h"
 #include "entropy.h"
+#include "libjpeg_private.h"
 
 #define SIZE_COUNT 4
 /* A plane reduced to fewer samples than this would be blended with the padding of its blocks. */
@@ -28,6 +28,367 @@
 #define WORKING_BYTES (256 << 10)
 
 static const int dct_sizes[SIZE_COUNT] = { 1, 2, 4, 8 };
+
+/* ---- faults ---- */
+
+#define PREMATURE_END "Premature end of JPEG file"
+
+static void set_fault(struct decoder *d, enum decoder_fault fault, const char *text)
+{
+	d->fault = fault;
+	snprintf(d->fault_text, sizeof(d->fault_text), "%s", text);
+}
+
+/* Sets the fault and returns by longjmp() to errors.failed. */
+_Noreturn static void fail(struct decoder *d, enum decoder_fault fault, const char *text)
+{
+	set_fault(d, fault, text);
+	longjmp(d->errors.failed, 1);
+}
+
+/* Notes that pixels are lost; the first text stays. Fails if the decoder stops on loss. */
+static void note_loss(struct decoder *d, const char *text)
+{
+	if (!d->has_lost)
+		snprintf(d->lost_text, sizeof(d->lost_text), "%s", text);
+	d->has_lost = true;
+	if (d->stop_on_loss)
+		fail(d, DECODER_DAMAGED, d->lost_text);
+}
+
+/* ---- scans: their work, and what they leave over ---- */
+
+/*
+ * A progressive scan of end-of-band runs has two bytes for 32767 blocks, and libjpeg visits each of
+ * them ("Two Issues with the JPEG Standard", libjpeg-turbo.org). So the work is bounded by the
+ * number of blocks, and by the data.
+ *
+ * libjpeg's fast Huffman decoder does not report bad codes. But a decoder that has lost its place
+ * needs more or fewer bytes than there are. Fewer cause a warning. Bytes that are left over are
+ * counted here.
+ */
+
+/* libjpeg's own progression visits a block at most 6 times. */
+#define VISITS_PER_BLOCK 8
+/* A visit with data costs more than one without: one visit for 2 bits is always granted. */
+#define VISITS_PER_BYTE 4
+/* Sound files leave over at most 17 bytes (a webcam's). Zeros are padding. */
+#define LEFT_OVER_MAX 32
+
+/* Returns the blocks of all components, with the padding of interleaved scans. */
+static uint64_t block_count(const struct jpeg_decompress_struct *in)
+{
+	uint64_t blocks = 0;
+
+	for (int c = 0; c < in->num_components; c++) {
+		const jpeg_component_info *ci = &in->comp_info[c];
+
+		blocks += round_up(ci->width_in_blocks, (uint64_t)ci->h_samp_factor) *
+		          in->total_iMCU_rows * (uint64_t)ci->v_samp_factor;
+	}
+	return blocks;
+}
+
+/* Returns the blocks of one row in the current scan. */
+static uint64_t blocks_in_row(const struct jpeg_decompress_struct *in)
+{
+	int high = in->comps_in_scan == 1 ? in->cur_comp_info[0]->v_samp_factor : in->blocks_in_MCU;
+
+	return (uint64_t)in->MCUs_per_row * (uint64_t)high;
+}
+
+/* Starts to count the work. After the header is read. */
+static void begin_scans(struct decoder *d)
+{
+	d->bytes_before_scans = decoder_bytes_left(d);
+	d->visits = 0;
+}
+
+static void check_work(struct decoder *d)
+{
+	uint64_t blocks = block_count(&d->in),
+		 bytes = d->bytes_before_scans - decoder_bytes_left(d);
+	uint64_t max = blocks * VISITS_PER_BLOCK + bytes * VISITS_PER_BYTE;
+	char text[JMSG_LENGTH_MAX];
+
+	if ((unsigned)d->in.input_scan_number > d->scans_max) {
+		snprintf(text, sizeof text, "more than %u scans", d->scans_max);
+		fail(d, DECODER_TOO_MANY_SCANS, text);
+	}
+	if (d->visits > max) {
+		snprintf(text, sizeof text,
+		         "the first %d scans visit %llu blocks; %llu blocks with %llu bytes of "
+		         "data may be visited %llu times",
+		         d->in.input_scan_number, (unsigned long long)d->visits,
+		         (unsigned long long)blocks, (unsigned long long)bytes,
+		         (unsigned long long)max);
+		fail(d, DECODER_TOO_MUCH_WORK, text);
+	}
+}
+
+/* Returns whether a component has no data. In a file that ended early, also whether bits of a
+ * coefficient are missing. */
+static bool is_incomplete(const struct decoder *d)
+{
+	const struct jpeg_decompress_struct *in = &d->in;
+
+	for (int c = 0; c < in->num_components; c++) {
+		if (!in->comp_info[c].quant_table) /* set when its first scan starts */
+			return true;
+		if (!in->progressive_mode)
+			continue;
+		if (in->coef_bits[c][0] < 0) /* its DC scan is missing */
+			return true;
+		for (int k = 0; d->has_ended_early && k < DCTSIZE2; k++)
+			if (in->coef_bits[c][k] != 0)
+				return true;
+	}
+	return false;
+}
+
+/* Reads one row of MCUs, or the markers between two scans. After the last scan the state becomes
+ * DECODER_OUTPUT. Fails with DECODER_TOO_MANY_SCANS or DECODER_TOO_MUCH_WORK. */
+static void read_scan_row(struct decoder *d)
+{
+	uint64_t blocks = blocks_in_row(&d->in);
+	int reached = jpeg_consume_input(&d->in);
+
+	if (reached == JPEG_REACHED_EOI) {
+		if (is_incomplete(d))
+			note_loss(d,
+			          d->has_ended_early ? PREMATURE_END : "a component has no data");
+		jpeg_start_output(&d->in, d->in.input_scan_number);
+		d->state = DECODER_OUTPUT;
+		return;
+	}
+	if (reached == JPEG_ROW_COMPLETED || reached == JPEG_SCAN_COMPLETED)
+		d->visits += blocks;
+	check_work(d);
+}
+
+static void check_left_over(struct decoder *d, const uint8_t *from, const uint8_t *to)
+{
+	char text[JMSG_LENGTH_MAX];
+	size_t n = 0;
+
+	for (const uint8_t *p = from; p < to; p++)
+		n += *p != 0;
+	if (n <= LEFT_OVER_MAX)
+		return;
+	snprintf(text, sizeof text, "Corrupt JPEG data: %zu bytes left over in a scan", n);
+	note_loss(d, text);
+}
+
+/* Notes a loss if too many of the `count` bytes before the current position, which libjpeg has
+ * skipped, belong to a scan. */
+static void check_skipped(struct decoder *d, size_t count)
+{
+	const uint8_t *at = d->in.src->next_input_byte;
+
+	/* Bytes before the first scan are harmless. At the end of the file, which has no EOI, they
+	 * are not the scan's. */
+	if (d->state == DECODER_HEADER || d->has_ended_early)
+		return;
+	size_t read = (size_t)(at - d->source);
+
+	check_left_over(d, at - (count < read ? count : read), at);
+}
+
+/* The same for a file that is not buffered, after its last row. */
+static void check_end_of_scan(struct decoder *d)
+{
+	const uint8_t *begin = d->in.src->next_input_byte, *p = begin,
+		      *end = p + decoder_bytes_left(d);
+
+	/* The decoder has met a marker already, or the end of the file. */
+	if (d->in.unread_marker || d->has_ended_early)
+		return;
+	while ((p = memchr(p, 0xff, (size_t)(end - p))) && end - p >= 2) {
+		/* Only a marker that ends data counts: without an EOI anything may follow. */
+		if (p[1] == JPEG_EOI || (p[1] & 0xf8) == JPEG_RST0)
+			check_left_over(d, begin, p);
+		if (p[1] != 0 && p[1] != 0xff)
+			return;
+		p += p[1] == 0 ? 2 : 1;
+	}
+}
+
+/* ---- errors and warnings of libjpeg ---- */
+
+static enum decoder_fault fault_of(int message)
+{
+	switch (message) {
+	case JERR_OUT_OF_MEMORY:
+	case JERR_NO_BACKING_STORE: /* more coefficients than reserved */
+		return DECODER_NO_MEMORY;
+	case JERR_IMAGE_TOO_BIG:
+		return DECODER_TOO_LARGE;
+	case JERR_BAD_PRECISION:
+	case JERR_SOF_UNSUPPORTED:
+	case JERR_COMPONENT_COUNT:
+	case JERR_BAD_MCU_SIZE:
+		return DECODER_UNSUPPORTED;
+	default:
+		return DECODER_DAMAGED;
+	}
+}
+
+static void on_error(j_common_ptr c)
+{
+	char text[JMSG_LENGTH_MAX];
+
+	c->err->format_message(c, text);
+	fail(c->client_data, fault_of(c->err->msg_code), text);
+}
+
+/* Returns whether pixels are missing after this warning of libjpeg. Common mistakes of cameras do
+ * not count. */
+static bool is_loss(const struct decoder *d)
+{
+	const struct jpeg_error_mgr *err = &d->errors.mgr;
+
+	switch (err->msg_code) {
+	case JWRN_HIT_MARKER:
+	case JWRN_HUFF_BAD_CODE:
+	case JWRN_MUST_RESYNC:
+	case JWRN_ARITH_BAD_CODE:
+		return true;
+	case JWRN_BOGUS_PROGRESSION:
+		/* The scan overwrites bits that are known, or the ones before are missing. AC
+		 * before DC is harmless, and is reported as coefficient 0 of a scan of others. */
+		return err->msg_parm.i[1] != 0 || d->in.Ss == 0;
+	default:
+		return false;
+	}
+}
+
+static void on_message(j_common_ptr c, int level)
+{
+	struct decoder *d = c->client_data;
+	char text[JMSG_LENGTH_MAX];
+
+	if (level >= 0)
+		return;
+	c->err->num_warnings++;
+	if (c->err->msg_code == JWRN_JPEG_EOF)
+		d->has_ended_early = true;
+	if (c->err->msg_code == JWRN_EXTRANEOUS_DATA)
+		check_skipped(d, (size_t)c->err->msg_parm.i[0]);
+	if (!is_loss(d))
+		return;
+	c->err->format_message(c, text);
+	note_loss(d, d->has_ended_early ? PREMATURE_END : text);
+}
+
+static void on_output_message(j_common_ptr c)
+{
+	(void)c;
+}
+
+static void init_errors(struct decoder *d)
+{
+	d->in.err = jpeg_std_error(&d->errors.mgr);
+	d->errors.mgr.error_exit = on_error;
+	d->errors.mgr.emit_message = on_message;
+	d->errors.mgr.output_message = on_output_message;
+}
+
+static const char *unsupported_process(unsigned sof)
+{
+	switch (sof) {
+	case 0xc3:
+	case 0xc7:
+	case 0xcb:
+	case 0xcf:
+		return "lossless JPEG is not supported";
+	case 0xc5:
+	case 0xc6:
+	case 0xcd:
+	case 0xce:
+		return "hierarchical JPEG is not supported";
+	default:
+		return "this JPEG process is not supported";
+	}
+}
+
+/* Rewords the fault of a header for readers who do not know libjpeg. */
+static void explain_fault(struct decoder *d)
+{
+	const struct jpeg_error_mgr *err = &d->errors.mgr;
+	char text[JMSG_LENGTH_MAX];
+
+	switch (err->msg_code) {
+	case JERR_BAD_PRECISION:
+		snprintf(text, sizeof(text), "samples of %d bits are not supported, only of 8",
+		         err->msg_parm.i[0]);
+		set_fault(d, DECODER_UNSUPPORTED, text);
+		break;
+	case JERR_SOF_UNSUPPORTED:
+		set_fault(d, DECODER_UNSUPPORTED,
+		          unsupported_process((unsigned)err->msg_parm.i[0]));
+		break;
+	case JERR_EMPTY_IMAGE:
+		if (d->in.num_components > 0 && d->in.image_width > 0)
+			set_fault(d, DECODER_UNSUPPORTED,
+			          "a height of 0, to be defined later (DNL), is not supported");
+		break;
+	default:
+		if (d->has_ended_early && d->fault == DECODER_DAMAGED)
+			set_fault(d, DECODER_DAMAGED, PREMATURE_END);
+		break;
+	}
+}
+
+/* ---- DC coefficients that no picture has ---- */
+
+/*
+ * Huffman codes find their place again soon after an error. But a DC coefficient is coded as the
+ * difference from the one before, so an error stays until the end of the picture or the next
+ * restart. On the way it often leaves the range of 8-bit samples.
+ */
+#if LIBJPEG_HAS_PRIVATE
+/* Samples of -128..127 have a DC coefficient of -1024..1016 (T.81 A.3.3). Encoders that overshoot
+ * at edges add up to 31 to a sample. */
+#define DC_MAX 1280
+
+static boolean on_mcu(j_decompress_ptr in, JBLOCKROW *block)
+{
+	struct decoder *d = in->client_data;
+	boolean is_done = d->decode_mcu(in, block);
+	int outside = 0;
+
+	for (int i = 0; i < in->blocks_in_MCU; i++) {
+		int dc = block[i][0][0], max = d->dc_max[i];
+
+		outside |= (max - dc) | (max + dc); /* negative if one is outside */
+	}
+	if (outside < 0 && !d->has_lost)
+		note_loss(d, "Corrupt JPEG data: a DC coefficient is out of range");
+	return is_done;
+}
+
+/* Checks the sequential scan that starts. After jpeg_start_decompress(). */
+static void begin_range_check(struct decoder *d)
+{
+	struct jpeg_decompress_struct *in = &d->in;
+
+	if (d->is_buffered || !libjpeg_private_is_usable())
+		return;
+	for (int i = 0; i < in->blocks_in_MCU; i++) {
+		const jpeg_component_info *ci = in->cur_comp_info[in->MCU_membership[i]];
+		int step = ci->quant_table->quantval[0];
+
+		d->dc_max[i] = DC_MAX / (step > 0 ? step : 1) + 1;
+	}
+	d->decode_mcu = in->entropy->decode_mcu;
+	in->entropy->decode_mcu = on_mcu;
+}
+#else
+static void begin_range_check(struct decoder *d)
+{
+	(void)d;
+}
+#endif
 
 /* ---- header ---- */
 
@@ -39,18 +400,18 @@ static void check_supported(struct decoder *d)
 	char text[JMSG_LENGTH_MAX];
 
 	if (in->arith_code)
-		decoder_fail(d, DECODER_UNSUPPORTED, "arithmetic coding is not supported");
+		fail(d, DECODER_UNSUPPORTED, "arithmetic coding is not supported");
 	if (in->comp_info[0].DCT_scaled_size != DCTSIZE)
-		decoder_fail(d, DECODER_UNSUPPORTED, "lossless JPEG is not supported");
+		fail(d, DECODER_UNSUPPORTED, "lossless JPEG is not supported");
 	if (in->data_precision != 8) {
 		snprintf(text, sizeof(text), "samples of %d bits are not supported, only of 8",
 		         in->data_precision);
-		decoder_fail(d, DECODER_UNSUPPORTED, text);
+		fail(d, DECODER_UNSUPPORTED, text);
 	}
 	if (in->num_components == 2 || in->num_components > PLANE_MAX) {
 		snprintf(text, sizeof(text), "%d components are not supported, only 1, 3 and 4",
 		         in->num_components);
-		decoder_fail(d, DECODER_UNSUPPORTED, text);
+		fail(d, DECODER_UNSUPPORTED, text);
 	}
 }
 
@@ -59,7 +420,7 @@ static void read_header(struct decoder *d)
 	jpeg_mem_src(&d->in, d->source, d->source_size);
 	jpeg_read_header(&d->in, TRUE);
 	check_supported(d);
-	decoder_scans_begin(d);
+	begin_scans(d);
 }
 
 enum decoder_result decoder_open(struct decoder *d, const uint8_t *jpeg, size_t size)
@@ -71,7 +432,7 @@ enum decoder_result decoder_open(struct decoder *d, const uint8_t *jpeg, size_t 
 	d->errors.mgr.msg_code = 0;
 	d->state = DECODER_HEADER;
 	if (setjmp(d->errors.failed)) {
-		decoder_fault_explain(d);
+		explain_fault(d);
 		decoder_close(d);
 		return DECODER_FAILED;
 	}
@@ -213,7 +574,7 @@ static void start(struct decoder *d)
 {
 	struct jpeg_decompress_struct *in = &d->in;
 
-	d->memory.coefficients.bytes_max = decoder_working_bytes(d);
+	d->memory.coefficient_bytes_max = decoder_working_bytes(d);
 	in->scale_num = (unsigned)d->dct_size[0];
 	in->scale_denom = DCTSIZE;
 	in->raw_data_out = TRUE;
@@ -224,9 +585,9 @@ static void start(struct decoder *d)
 	jpeg_start_decompress(in);
 	if (d->has_entropy)
 		entropy_start(in);
-	decoder_range_begin(d);
+	begin_range_check(d);
 	if (!d->picture && !picture_make(d))
-		decoder_fail(d, DECODER_NO_MEMORY, "no memory for the decoded picture");
+		fail(d, DECODER_NO_MEMORY, "no memory for the decoded picture");
 	d->state = in->buffered_image ? DECODER_INPUT : DECODER_OUTPUT;
 }
 
@@ -276,14 +637,14 @@ static void decode_again(struct decoder *d, enum entropy_end end)
 {
 	static const char *const texts[] = {
 		[ENTROPY_BAD_CODE] = "Corrupt JPEG data: bad Huffman code",
-		[ENTROPY_CUT] = DECODER_PREMATURE_END,
+		[ENTROPY_CUT] = PREMATURE_END,
 		[ENTROPY_SHORT] = "Corrupt JPEG data: premature end of data segment",
 		[ENTROPY_OUT_OF_ORDER] = "Corrupt JPEG data: a restart marker is out of order",
 		[ENTROPY_LEFT_OVER] = NULL, /* libjpeg counts the bytes and decides */
 	};
 
 	if (texts[end])
-		decoder_note_loss(d, texts[end]);
+		note_loss(d, texts[end]);
 	jpeg_abort_decompress(&d->in);
 	forget_tables(&d->in);
 	d->has_entropy = d->has_ended_early = false;
@@ -311,7 +672,7 @@ static void output(struct decoder *d)
 static void advance(struct decoder *d, unsigned rows)
 {
 	for (; rows > 0 && d->state == DECODER_INPUT; rows--)
-		decoder_scans_row(d);
+		read_scan_row(d);
 	for (; rows > 0 && d->state == DECODER_OUTPUT; rows--)
 		output(d);
 	/* All pixels are decoded. jpeg_finish_decompress() is not called: it would warn about bytes
@@ -319,7 +680,7 @@ static void advance(struct decoder *d, unsigned rows)
 	if (d->state != DECODER_FINISHED)
 		return;
 	if (!d->is_buffered)
-		decoder_scans_finished(d);
+		check_end_of_scan(d);
 	picture_pad(d->picture);
 }
 
@@ -372,7 +733,7 @@ int decoder_init(struct decoder *d)
 	static const uint8_t nothing[1];
 
 	memset(d, 0, sizeof(*d));
-	decoder_errors_init(d);
+	init_errors(d);
 	d->in.client_data = d;
 	if (setjmp(d->errors.failed)) {
 		jpeg_destroy_decompress(&d->in);

@@ -44,7 +44,7 @@ struct decoder {
 		struct jpeg_error_mgr mgr;
 		jmp_buf failed;
 	} errors;
-	void (*realize)(j_common_ptr); /* method of libjpeg_coef_pool.c */
+	void (*realize)(j_common_ptr); /* method of libjpeg_pool.c */
 
 	/* public: the reason of a failure */
 	enum decoder_fault fault;

@@ -4,7 +4,6 @@
 #include "encoder.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
 
 #include <jerror.h>
@@ -12,7 +11,6 @@
 #include "base/check.h"
 #include "base/pool.h"
 #include "base/round.h"
-#include "encoder_pass.h"
 #include "huffman.h"
 #include "libjpeg_private.h"
 
@@ -41,6 +39,51 @@ static bool is_no_memory(int message)
 {
 	return message == JERR_OUT_OF_MEMORY || message == JERR_NO_BACKING_STORE;
 }
+
+/* ---- passes after the first one ---- */
+
+/*
+ * jpeg_finish_compress() runs them in a single call, which takes seconds for a large progressive
+ * picture. These functions run the same passes in steps, as libjpeg-turbo 2 does, and leave it the
+ * end of the last pass. The second pass of an optimised baseline file is coded by huffman.c.
+ * Without the private structures of libjpeg (libjpeg_private.h) no pass is left after the first
+ * one. A unit test compares the files with those of jpeg_finish_compress().
+ */
+#if LIBJPEG_HAS_PRIVATE
+/* Returns whether a pass follows the current one. */
+static bool is_pass_left(const struct encoder *e)
+{
+	if (!e->uses_private)
+		return false;
+	return e->huffman ? e->pass == 0 : !e->out.master->is_last_pass;
+}
+
+/* Starts the next pass. After the last row of the current one. */
+static void begin_pass(struct encoder *e)
+{
+	if (e->huffman) {
+		huffman_tables(e->huffman, &e->out);
+	} else {
+		e->out.master->finish_pass(&e->out);
+		e->out.master->prepare_for_pass(&e->out);
+	}
+	e->pass++;
+	e->row = 0;
+}
+
+/* Codes one row of MCUs. In passes after the first one. */
+static void code_row(struct encoder *e)
+{
+	if (e->huffman)
+		huffman_code(e->huffman, &e->out, e->out.total_iMCU_rows - e->row);
+	else if (!e->out.coef->compress_data(&e->out, NULL))
+		ERREXIT(&e->out, JERR_CANT_SUSPEND);
+}
+#else
+#define is_pass_left(e) false
+#define begin_pass(e) ((void)(e))
+#define code_row(e) ((void)(e))
+#endif
 
 /* ---- encoding ---- */
 
@@ -93,17 +136,17 @@ static int advance(struct encoder *e, unsigned rows)
 		start(e);
 	for (; rows > 0; rows--) {
 		if (e->row == e->out.total_iMCU_rows) {
-			if (!encoder_pass_is_left(e))
+			if (!is_pass_left(e))
 				break;
-			encoder_pass_begin(e);
+			begin_pass(e);
 		}
 		if (e->pass == 0)
 			write_row(e);
 		else
-			encoder_pass_row(e);
+			code_row(e);
 		e->row++;
 	}
-	if (e->row < e->out.total_iMCU_rows || encoder_pass_is_left(e))
+	if (e->row < e->out.total_iMCU_rows || is_pass_left(e))
 		return 1;
 	jpeg_finish_compress(&e->out);
 	e->pass = e->pass_count;
@@ -137,18 +180,6 @@ void encoder_take(struct encoder *e, uint8_t **data, size_t *size)
 	*data = e->file.data;
 	*size = e->file.size;
 	e->file.data = NULL;
-}
-
-int encoder_encode(const struct encoding *how, const struct picture *p, const uint8_t *icc,
-                   size_t icc_size, uint8_t **data, size_t *size)
-{
-	struct encoder *e = encoder_new(how, p, icc, icc_size);
-	int err = e ? encoder_advance(e, UINT_MAX) : -ENOMEM;
-
-	if (!err)
-		encoder_take(e, data, size);
-	encoder_free(e);
-	return err;
 }
 
 /* ---- memory ---- */
@@ -333,10 +364,10 @@ struct encoder *encoder_new(const struct encoding *how, const struct picture *p,
 	e->icc_size = icc_size;
 	e->is_started = false;
 	e->pass = e->row = 0;
-	e->memory.coefficients.bytes_max = picture_coefficient_bytes(chroma, p->width, p->height);
+	e->memory.coefficient_bytes_max = picture_coefficient_bytes(chroma, p->width, p->height);
 	if (!uses_huffman(how))
 		return e;
-	e->huffman = huffman_new(e->memory.coefficients.bytes_max);
+	e->huffman = huffman_new(e->memory.coefficient_bytes_max);
 	if (!e->huffman) {
 		encoder_free(e);
 		return NULL;

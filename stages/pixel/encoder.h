@@ -26,7 +26,6 @@
 #include <jpeglib.h>
 
 #include "encoding.h"
-#include "libjpeg_output.h"
 #include "libjpeg_pool.h"
 #include "picture.h"
 
@@ -76,10 +75,6 @@ unsigned encoder_lines_left(const struct encoder *e);
 
 /* Transfers *data of *size bytes, pool memory, to the caller. After encoder_advance() gave 0. */
 void encoder_take(struct encoder *e, uint8_t **data, size_t *size);
-
-/* Encodes p in one call. Returns 0 and the file, -ENOMEM or -EINVAL. */
-int encoder_encode(const struct encoding *how, const struct picture *p, const uint8_t *icc,
-                   size_t icc_size, uint8_t **data, size_t *size);
 
 /* Returns an upper bound on the memory for encoding such a picture, file and coefficients included.
  * Random noise at quality 100 fits. */

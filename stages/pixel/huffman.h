@@ -45,28 +45,10 @@ void huffman_tables(struct huffman *h, j_compress_ptr c);
 /* Codes 1/parts of the notes that are left. */
 void huffman_code(struct huffman *h, j_compress_ptr c, unsigned parts);
 #else
-static inline struct huffman *huffman_new(uint64_t bytes_max)
-{
-	(void)bytes_max;
-	return NULL;
-}
-
-static inline void huffman_free(struct huffman *h)
-{
-	(void)h;
-}
-
-static inline uint64_t huffman_bytes(uint64_t bytes_max)
-{
-	(void)bytes_max;
-	return 0;
-}
-
-static inline void huffman_start(struct huffman *h, j_compress_ptr c)
-{
-	(void)h;
-	(void)c;
-}
+#define huffman_new(bytes_max) NULL
+#define huffman_free(h) ((void)(h))
+#define huffman_bytes(bytes_max) UINT64_C(0)
+#define huffman_start(h, c) ((void)(h))
 #endif
 
 #endif

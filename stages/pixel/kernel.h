@@ -23,18 +23,34 @@ struct kernel {
 	                 int taps, int16_t *out);
 	/* out[o][row] = sum over k of w[o][k] * tile[first[o] + k][row] */
 	void (*horizontal)(const int16_t *tile, const struct weights *t, uint8_t *out);
-	/* tile[x][row] = rows[row][x]; width and row_count are rounded up to 8 */
-	void (*into_tile)(const int16_t *rows, ptrdiff_t pitch, int width, int row_count,
-	                  int16_t *tile);
-	/* dst[row][x] = columns[x][row]; width is rounded up to 16 */
-	void (*out_of_tile)(const uint8_t *columns, int width, int row_count, uint8_t *dst,
-	                    ptrdiff_t stride);
 };
 
 /* Returns the kernels that this processor can run, fastest first, plain C last, then NULL. */
 const struct kernel *kernel_at(unsigned index);
 
+/* tile[x][row] = rows[row][x]; width and row_count are rounded up to 8 */
+void kernel_into_tile(const int16_t *rows, ptrdiff_t pitch, int width, int row_count,
+                      int16_t *tile);
+
+/* dst[row][x] = columns[x][row]; width is rounded up to 16 */
+void kernel_out_of_tile(const uint8_t *columns, int width, int row_count, uint8_t *dst,
+                        ptrdiff_t stride);
+
 /* ---- private: for the kernel_*.c files ---- */
+
+#if defined(__x86_64__)
+#define KERNEL_X86 1
+extern const struct kernel kernel_avx512, kernel_avx2, kernel_ssse3;
+#else
+#define KERNEL_X86 0
+#endif
+
+#if defined(__aarch64__)
+#define KERNEL_NEON 1
+extern const struct kernel kernel_neon;
+#else
+#define KERNEL_NEON 0
+#endif
 
 /* Unrolls loops over register arrays even at -O2. Without it scaling takes twice the time. */
 #define KERNEL_PRAGMA(text) _Pragma(#text)

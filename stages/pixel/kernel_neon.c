@@ -3,13 +3,12 @@
  *
  * sqrdmulh equals pmulhrsw except for -32768 * -32768, which it saturates. No weight is -32768.
  */
-#include "kernel_neon.h"
+#include "kernel.h"
 
 #if KERNEL_NEON
 
 #include <arm_neon.h>
 
-#include "kernel_transpose.h"
 #include "weights.h"
 
 static void vertical_neon(const uint8_t *src, ptrdiff_t stride, int width, const int16_t *w,
@@ -65,8 +64,6 @@ const struct kernel kernel_neon = {
 	.name = "neon",
 	.vertical = vertical_neon,
 	.horizontal = horizontal_neon,
-	.into_tile = kernel_into_tile,
-	.out_of_tile = kernel_out_of_tile,
 };
 
 #else

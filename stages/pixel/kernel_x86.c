@@ -4,13 +4,12 @@
  * They use intrinsics because compilers do not find pmulhrsw. Each function names the instruction
  * sets that it is compiled for; kernel_at() returns it only on processors that have them.
  */
-#include "kernel_x86.h"
+#include "kernel.h"
 
 #if KERNEL_X86
 
 #include <immintrin.h>
 
-#include "kernel_transpose.h"
 #include "weights.h"
 
 #define SSSE3 __attribute__((target("ssse3")))
@@ -81,8 +80,6 @@ const struct kernel kernel_ssse3 = {
 	.name = "ssse3",
 	.vertical = vertical_ssse3,
 	.horizontal = horizontal_ssse3,
-	.into_tile = kernel_into_tile,
-	.out_of_tile = kernel_out_of_tile,
 };
 
 /* ---- AVX2 ---- */
@@ -139,8 +136,6 @@ const struct kernel kernel_avx2 = {
 	.name = "avx2",
 	.vertical = vertical_avx2,
 	.horizontal = horizontal_avx2,
-	.into_tile = kernel_into_tile,
-	.out_of_tile = kernel_out_of_tile,
 };
 
 /* ---- AVX-512 ---- */
@@ -202,8 +197,6 @@ const struct kernel kernel_avx512 = {
 	.name = "avx512",
 	.vertical = vertical_avx512,
 	.horizontal = horizontal_avx512,
-	.into_tile = kernel_into_tile,
-	.out_of_tile = kernel_out_of_tile,
 };
 
 #else

@@ -89,6 +89,17 @@ enum chroma picture_chroma(const struct picture *p)
 	return p->plane[1].real_width > .75 * p->plane[0].real_width ? CHROMA_444 : CHROMA_420;
 }
 
+struct picture *picture_like(const struct picture *src, enum chroma chroma)
+{
+	struct plane_shape shape[PLANE_MAX];
+
+	if (chroma != CHROMA_NONE)
+		chroma = picture_chroma(src);
+	picture_shapes(shape, chroma, src->width, src->height);
+	return picture_new(shape, chroma_planes(chroma),
+	                   chroma == CHROMA_NONE ? JCS_GRAYSCALE : src->color_space);
+}
+
 void picture_pad(struct picture *p)
 {
 	for (unsigned c = 0; c < p->plane_count; c++) {

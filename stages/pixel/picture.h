@@ -13,8 +13,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/limits.h"
+
 #define PLANE_MAX 4
-#define PICTURE_SIDE_MAX 65500 /* libjpeg's limit, JPEG_MAX_DIMENSION */
 
 struct plane {
 	uint8_t *data;
@@ -59,6 +60,10 @@ void picture_shapes(struct plane_shape *shape, enum chroma chroma, int width, in
 
 /* Returns the chroma of a picture that is ready for the encoder. */
 enum chroma picture_chroma(const struct picture *p);
+
+/* Returns a new picture of the size and the colours of src, or without colours: CHROMA_NONE. NULL
+ * without memory. */
+struct picture *picture_like(const struct picture *src, enum chroma chroma);
 
 static inline unsigned chroma_planes(enum chroma chroma)
 {

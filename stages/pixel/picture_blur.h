@@ -13,7 +13,6 @@
 #define SHARPEN_AMOUNT_MAX 10
 
 struct picture_job;
-struct resampler;
 
 /* Returns a job that blurs src with a Gaussian of sigma pixels; edges are replicated. CHROMA_NONE
  * makes only luma; any other value keeps the chroma of src. src is borrowed until the job is freed.
@@ -24,9 +23,6 @@ struct picture_job *picture_blur_begin(const struct picture *src, enum chroma ch
  * difference between src and src blurred. Otherwise as picture_blur_begin(). */
 struct picture_job *picture_sharpen_begin(const struct picture *src, enum chroma chroma,
                                           double sigma, double amount);
-
-/* Blurs all planes in one call. */
-struct picture *picture_blur(const struct resampler *r, const struct picture *src, double sigma);
 
 /* Returns an upper bound on the pool memory of a job of either kind, result included. */
 uint64_t picture_blur_bytes(enum chroma chroma, int width, int height, double sigma);

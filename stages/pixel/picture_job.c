@@ -1,73 +1,138 @@
 /*
  * picture_job.c - runs the passes of a job, one tile at a time.
  *
- * It does not know the purpose of a pass: picture_scale.c and picture_blur.c plan them.
+ * Scratch memory comes from the pool for each plane. The pool returns the buffer freed last, which
+ * is still in the cache, and workers hold nothing large between jobs.
+ *
+ * It does not know the purpose of a pass: picture_scale.c, picture_blur.c and operations plan them.
  */
 #include "picture_job.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <string.h>
 
 #include "base/check.h"
 #include "base/pool.h"
-#include "color.h"
-#include "gamut.h"
+#include "base/round.h"
 #include "kernel.h"
 
-#define SHARPEN_BLOCK 32
+/* ---- resampling: separable convolution of a plane, tile by tile ---- */
+
+/* Keeps scratch rows out of one set of the cache. */
+#define PITCH_ODD 32
+
+void resampler_init(struct resampler *r)
+{
+	r->kernel = kernel_at(0);
+	curves_init(&r->curves);
+}
+
+static uint64_t rows_pitch(const struct filter *x)
+{
+	return round_up((uint64_t)x->in, KERNEL_COLUMNS) + PITCH_ODD;
+}
+
+uint64_t resample_bytes(const struct filter *x, const struct filter *y)
+{
+	uint64_t columns = ((uint64_t)x->out + 16) * KERNEL_TILE;
+
+	return weights_bytes(x) + weights_bytes(y) +
+	       2 * rows_pitch(x) * KERNEL_TILE * sizeof(int16_t) + columns;
+}
+
+/* Copies the tile out unchanged: its rows are columns of the picture. */
+static void transpose_tile(const uint8_t *columns, int width, int row_count, uint8_t *dst,
+                           ptrdiff_t stride)
+{
+	for (int x = 0; x < width; x++)
+		memcpy(dst + x * stride, columns + x * KERNEL_TILE, (size_t)row_count);
+}
+
+/* Starts to filter pass->src by x and y into dst, transposed if `transpose` is set. Returns 0 or
+ * -ENOMEM. */
+static int resampling_begin(struct resampling *g, const struct resampler *r,
+                            const struct pass *pass)
+{
+	const struct filter *x = &pass->x, *y = &pass->y;
+	uint64_t rows = rows_pitch(x) * KERNEL_TILE;
+	uint8_t *memory = pool_get((size_t)resample_bytes(x, y));
+
+	if (!memory)
+		return -ENOMEM;
+	assert(x->in == pass->src->width && y->in == pass->src->height);
+	assert(x->out == (pass->transpose ? pass->dst->height : pass->dst->width));
+	assert(y->out == (pass->transpose ? pass->dst->width : pass->dst->height));
+	*g = (struct resampling){ .kernel = r->kernel, .memory = memory };
+	weights_make(&g->x, x, &r->curves, memory);
+	memory += weights_bytes(x);
+	weights_make(&g->y, y, &r->curves, memory);
+	memory += weights_bytes(y);
+	g->rows = (int16_t *)(void *)memory;
+	g->tile = g->rows + rows;
+	g->columns = (uint8_t *)(g->tile + rows);
+	return 0;
+}
+
+/* Makes rows (columns if transposed) top .. top + KERNEL_TILE - 1 of dst, clipped to its size. */
+static void resampling_tile(const struct resampling *g, const struct pass *pass, int top)
+{
+	const struct kernel *kernel = g->kernel;
+	const struct plane *src = pass->src;
+	struct plane *dst = pass->dst;
+	ptrdiff_t pitch = (g->tile - g->rows) / KERNEL_TILE;
+	int n = g->y.out - top < KERNEL_TILE ? g->y.out - top : KERNEL_TILE;
+
+	for (int i = 0; i < n; i++)
+		kernel->vertical(src->data + g->y.first[top + i] * src->stride, src->stride,
+		                 src->width, g->y.w + (ptrdiff_t)(top + i) * g->y.taps, g->y.taps,
+		                 g->rows + i * pitch);
+	kernel_into_tile(g->rows, pitch, src->width, n, g->tile);
+	kernel->horizontal(g->tile, &g->x, g->columns);
+	if (pass->transpose)
+		transpose_tile(g->columns, g->x.out, n, dst->data + top, dst->stride);
+	else
+		kernel_out_of_tile(g->columns, g->x.out, n, dst->data + top * dst->stride,
+		                   dst->stride);
+}
+
+/* Frees the memory. May be called before all tiles are made, and twice. */
+static void resampling_end(struct resampling *g)
+{
+	pool_put(g->memory);
+	g->memory = NULL;
+}
+
+/* ---- passes ---- */
 
 static int line_count(const struct pass *pass)
 {
-	return pass->kind == PASS_RESAMPLE ? pass->y.out : pass->src->height;
+	return pass->lines ? pass->src->height : pass->y.out;
 }
 
-static void copy_lines(const struct pass *pass, int first, int count)
+void picture_job_copy(const struct picture_job *job, const struct pass *pass, int first, int count)
 {
+	(void)job;
 	for (int line = first; line < first + count; line++)
 		memcpy(pass->dst->data + line * pass->dst->stride,
 		       pass->src->data + line * pass->src->stride, (size_t)pass->src->width);
-}
-
-static inline uint8_t clamp(int v)
-{
-	return (uint8_t)(v < 0 ? 0 : v > 255 ? 255 : v);
-}
-
-/* Works on whole blocks, which compilers vectorise. Rows have room for them. */
-static void sharpen_line(const uint8_t *restrict src, uint8_t *restrict dst, int width, int amount)
-{
-	for (int x = 0; x < width; x += SHARPEN_BLOCK, src += SHARPEN_BLOCK, dst += SHARPEN_BLOCK)
-		for (int i = 0; i < SHARPEN_BLOCK; i++)
-			dst[i] = clamp(src[i] + ((amount * (src[i] - dst[i]) + 128) >> 8));
-}
-
-static void sharpen_lines(const struct pass *pass, int amount, int first, int count)
-{
-	for (int line = first; line < first + count; line++)
-		sharpen_line(pass->src->data + line * pass->src->stride,
-		             pass->dst->data + line * pass->dst->stride, pass->src->width, amount);
 }
 
 static int resample_tile(struct picture_job *job, const struct resampler *r,
                          const struct pass *pass)
 {
 	struct resampling *g = &job->resampling;
-	int err = g->memory ? 0
-	                    : resampling_begin(g, r, pass->src, &pass->x, &pass->y, pass->transpose,
-	                                       pass->dst);
+	int err = g->memory ? 0 : resampling_begin(g, r, pass);
 
 	if (!err)
-		resampling_tile(g, job->line);
+		resampling_tile(g, pass, job->line);
 	return err;
 }
 
 /* Returns whether the passes have the same weights, as Cb and Cr have. */
 static bool has_same_weights(const struct pass *a, const struct pass *b)
 {
-	return a->kind == PASS_RESAMPLE && b->kind == PASS_RESAMPLE &&
-	       a->transpose == b->transpose && filter_is_same(&a->x, &b->x) &&
-	       filter_is_same(&a->y, &b->y);
+	return !a->lines && !b->lines && a->transpose == b->transpose &&
+	       filter_is_same(&a->x, &b->x) && filter_is_same(&a->y, &b->y);
 }
 
 static void finish_pass(struct picture_job *job)
@@ -75,10 +140,8 @@ static void finish_pass(struct picture_job *job)
 	const struct pass *pass = &job->pass[job->pass_at++];
 
 	job->line = 0;
-	if (job->pass_at < job->pass_count && has_same_weights(pass, pass + 1)) {
-		resampling_next_plane(&job->resampling, pass[1].src, pass[1].dst);
+	if (job->pass_at < job->pass_count && has_same_weights(pass, pass + 1))
 		return;
-	}
 	resampling_end(&job->resampling);
 	if (job->pass_at == job->pass_count)
 		picture_pad(job->result);
@@ -91,17 +154,10 @@ static int make_tile(struct picture_job *job, const struct resampler *r)
 	int left = line_count(pass) - job->line, n = left < KERNEL_TILE ? left : KERNEL_TILE,
 	    err = 0;
 
-	if (pass->kind == PASS_RESAMPLE)
-		err = resample_tile(job, r, pass);
-	else if (pass->kind == PASS_COPY)
-		copy_lines(pass, job->line, n);
-	else if (pass->kind == PASS_GAMUT)
-		gamut_clip(job->source, job->line, n, job->between[PLANE_MAX - 1]);
-	else if (pass->kind == PASS_SHARPEN)
-		sharpen_lines(pass, job->amount, job->line, n);
+	if (pass->lines)
+		pass->lines(job, pass, job->line, n);
 	else
-		color_to_ycc(job->between[0], job->line, n, pass->dst, &job->between[1]->plane[0],
-		             &job->between[1]->plane[1]);
+		err = resample_tile(job, r, pass);
 	job->line += n;
 	if (!err && n == left)
 		finish_pass(job);
@@ -150,6 +206,26 @@ struct picture_job *picture_job_new(void)
 	return job;
 }
 
+struct picture_job *picture_job_like(const struct picture *src, enum chroma chroma)
+{
+	struct picture_job *job = picture_job_new();
+
+	if (!job)
+		return NULL;
+	job->result = picture_like(src, chroma);
+	if (job->result)
+		return job;
+	picture_job_free(job);
+	return NULL;
+}
+
+void picture_job_add(struct picture_job *job, const struct plane *src, struct plane *dst,
+                     void (*lines)(const struct picture_job *, const struct pass *, int, int))
+{
+	assert(job->pass_count < PASS_MAX);
+	job->pass[job->pass_count++] = (struct pass){ .lines = lines, .src = src, .dst = dst };
+}
+
 void picture_job_free(struct picture_job *job)
 {
 	if (!job)
@@ -159,14 +235,4 @@ void picture_job_free(struct picture_job *job)
 		picture_unref(job->between[i]);
 	picture_unref(job->result);
 	pool_put(job);
-}
-
-struct picture *picture_job_finish(struct picture_job *job, const struct resampler *r)
-{
-	struct picture *p = NULL;
-
-	if (job && picture_job_advance(job, r, UINT_MAX) == 0)
-		p = picture_job_take(job);
-	picture_job_free(job);
-	return p;
 }

@@ -2,7 +2,7 @@
  * picture_job.h - makes a picture from another one, in interruptible steps.
  *
  *	picture_scale_begin() (picture_scale.h), picture_blur_begin() or
- *	picture_sharpen_begin() (picture_blur.h)
+ *	picture_sharpen_begin() (picture_blur.h), or picture_job_like() and picture_job_add()
  *	picture_job_advance()  makes some lines; call it while it returns 1
  *	picture_job_take()     transfers the picture to the caller
  *	picture_job_free()     at any time
@@ -16,22 +16,42 @@
 #include <stdint.h>
 
 #include "picture.h"
-#include "resample.h"
+#include "weights.h"
 
 /* Converting scale: 4 planes, conversion, 2 chroma planes. Blur: clipping, 3 planes twice. */
 #define PASS_MAX 8
 
-enum pass_kind {
-	PASS_RESAMPLE = 1,
-	PASS_COPY,    /* src to dst, of the same size */
-	PASS_CONVERT, /* between[0], a rare colour space, to dst (luma) and between[1] (chroma) */
-	PASS_GAMUT,   /* all planes of source, clipped as viewers do, to between[PLANE_MAX - 1] */
-	PASS_SHARPEN  /* dst holds src blurred and becomes src + amount * (src - dst) */
+struct kernel;
+struct picture_job;
+struct pass;
+
+/* What a worker needs to resample. */
+struct resampler {
+	const struct kernel *kernel;
+	struct curves curves;
+};
+
+/* Selects the fastest kernel of this processor. */
+void resampler_init(struct resampler *r);
+
+/* Returns the bytes of pool memory that the resampling of a plane holds. */
+uint64_t resample_bytes(const struct filter *x, const struct filter *y);
+
+/* A plane while it is resampled. A tile of 32 rows gets a vertical pass and then a horizontal pass.
+ * The tile is stored transposed; copying it out without transposing it back transposes the picture.
+ */
+struct resampling {
+	const struct kernel *kernel;
+	uint8_t *memory; /* holds the following arrays; NULL before it begins and after its end */
+	struct weights x, y;
+	int16_t *rows, *tile;
+	uint8_t *columns;
 };
 
 /* Makes one plane from another. A pass may read the output of earlier passes. */
 struct pass {
-	enum pass_kind kind;
+	/* Makes some lines; NULL: src is resampled by x and y */
+	void (*lines)(const struct picture_job *job, const struct pass *pass, int first, int count);
 	const struct plane *src;
 	struct plane *dst;
 	struct filter x, y;
@@ -39,16 +59,16 @@ struct pass {
 };
 
 struct picture_job {
-	const struct picture *source; /* of PASS_GAMUT; borrowed */
+	const struct picture *source; /* of a pass that clips all planes; borrowed */
 	struct picture *result;
 	struct picture *between[PLANE_MAX]; /* output of passes that later passes read */
 	struct pass pass[PASS_MAX];
 	unsigned pass_count;
-	int amount; /* of PASS_SHARPEN, in 1/256 */
+	int amount; /* of a pass that sharpens, in 1/256 */
 	/* progress */
 	unsigned pass_at;             /* index of the current pass */
 	int line;                     /* next line of the current pass */
-	struct resampling resampling; /* of the current pass; its memory is NULL until it starts */
+	struct resampling resampling; /* of the current pass */
 };
 
 /* Makes up to `tiles` tiles of KERNEL_TILE lines. r belongs to the calling thread. Returns 1 if
@@ -64,13 +84,20 @@ struct picture *picture_job_take(struct picture_job *job);
 /* NULL is ignored. */
 void picture_job_free(struct picture_job *job);
 
-/* Runs all steps and frees the job. Returns the picture with one reference, or NULL without memory
- * or if job is NULL. */
-struct picture *picture_job_finish(struct picture_job *job, const struct resampler *r);
-
-/* ---- private: for picture_scale.c and picture_blur.c ---- */
+/* ---- for those that plan a job ---- */
 
 /* Returns a job without result and passes, or NULL without memory. */
 struct picture_job *picture_job_new(void);
+
+/* Returns a job without passes, with a result of the size and the colours of src, or without
+ * colours: CHROMA_NONE. NULL without memory. */
+struct picture_job *picture_job_like(const struct picture *src, enum chroma chroma);
+
+/* Adds a pass by lines from src to dst, which have the same size. */
+void picture_job_add(struct picture_job *job, const struct plane *src, struct plane *dst,
+                     void (*lines)(const struct picture_job *, const struct pass *, int, int));
+
+/* Copies lines: for picture_job_add(). */
+void picture_job_copy(const struct picture_job *job, const struct pass *pass, int first, int count);
 
 #endif

@@ -13,8 +13,87 @@
 
 #include <jpeglib.h>
 
+#include "base/check.h"
 #include "orient.h"
 #include "picture_job.h"
+
+/* ---- the rare colour spaces, in plain floating point ---- */
+
+/* The conversion runs after the first scaling, at the small size, so its speed does not matter. The
+ * formulas are those of JFIF 1.02 and of libjpeg. CMYK becomes RGB without a profile, as in
+ * browsers.
+ */
+struct rgb {
+	float r, g, b;
+};
+
+static inline float clamp(float v)
+{
+	return v < 0 ? 0 : v > 255 ? 255 : v;
+}
+
+static inline struct rgb rgb_of_ycc(float y, float cb, float cr)
+{
+	cb -= 128;
+	cr -= 128;
+	return (struct rgb){ clamp(y + 1.402f * cr), clamp(y - .344136f * cb - .714136f * cr),
+		             clamp(y + 1.772f * cb) };
+}
+
+/* Each ink absorbs its share of the light; black scales the remainder. */
+static inline struct rgb rgb_of_inks(float c, float m, float y, float k)
+{
+	float light = (255 - k) / 255;
+
+	return (struct rgb){ (255 - c) * light, (255 - m) * light, (255 - y) * light };
+}
+
+static inline struct rgb pixel_rgb(const struct picture *src, const uint8_t *const row[PLANE_MAX],
+                                   int x)
+{
+	struct rgb v = { row[0][x], row[1][x], row[2][x] };
+	float k;
+
+	if (src->plane_count == 3)
+		return v;
+	if (src->color_space == JCS_YCCK) {
+		/* The first three planes are YCbCr of (255 - C, 255 - M, 255 - Y). */
+		v = rgb_of_ycc(v.r, v.g, v.b);
+		v = (struct rgb){ 255 - v.r, 255 - v.g, 255 - v.b };
+	}
+	k = row[3][x];
+	if (src->is_inverted)
+		return rgb_of_inks(255 - v.r, 255 - v.g, 255 - v.b, 255 - k);
+	return rgb_of_inks(v.r, v.g, v.b, k);
+}
+
+/* Converts `count` lines starting at `first`. src has 3 planes (RGB) or 4 planes (CMYK or YCCK).
+ * All planes of src, y, cb and cr have the same size. */
+static void to_ycc(const struct picture *src, int first, int count, struct plane *y,
+                   struct plane *cb, struct plane *cr)
+{
+	assert(src->plane_count >= 3 && src->plane_count <= PLANE_MAX);
+	for (int line = first; line < first + count; line++) {
+		uint8_t *to_y = y->data + line * y->stride;
+		uint8_t *to_cb = cb->data + line * cb->stride,
+			*to_cr = cr->data + line * cr->stride;
+		const uint8_t *row[PLANE_MAX] = { NULL };
+
+		for (unsigned c = 0; c < src->plane_count; c++)
+			row[c] = src->plane[c].data + line * src->plane[c].stride;
+		for (int x = 0; x < src->width; x++) {
+			struct rgb v = pixel_rgb(src, row, x);
+
+			to_y[x] = (uint8_t)(.299f * v.r + .587f * v.g + .114f * v.b + .5f);
+			to_cb[x] = (uint8_t)clamp(128.5f - .168736f * v.r - .331264f * v.g +
+			                          .5f * v.b);
+			to_cr[x] = (uint8_t)clamp(128.5f + .5f * v.r - .418688f * v.g -
+			                          .081312f * v.b);
+		}
+	}
+}
+
+/* ---- scaling ---- */
 
 static bool is_same(double a, double b)
 {
@@ -92,10 +171,10 @@ static void add_pass(struct picture_job *job, const struct plane *src, const str
 	struct pass *pass = &job->pass[job->pass_count++];
 	struct plane_shape from = shape_of(src), to = shape_of(dst);
 
-	*pass = (struct pass){ .kind = PASS_COPY, .src = src, .dst = dst };
+	*pass = (struct pass){ .lines = picture_job_copy, .src = src, .dst = dst };
 	if (is_whole(v) && is_same_shape(&from, &to))
 		return;
-	pass->kind = PASS_RESAMPLE;
+	pass->lines = NULL;
 	pass->transpose = v->orient.transpose;
 	scale_filters(&from, &to, v, &pass->x, &pass->y);
 }
@@ -124,6 +203,14 @@ static bool make_between(struct picture_job *job, const struct picture *src)
 	return true;
 }
 
+/* Converts between[0], a rare colour space, to dst (luma) and between[1] (chroma). */
+static void convert_lines(const struct picture_job *job, const struct pass *pass, int first,
+                          int count)
+{
+	to_ycc(job->between[0], first, count, pass->dst, &job->between[1]->plane[0],
+	       &job->between[1]->plane[1]);
+}
+
 static bool add_conversion(struct picture_job *job, const struct picture *src, const struct view *v)
 {
 	struct picture *dst = job->result;
@@ -131,9 +218,7 @@ static bool add_conversion(struct picture_job *job, const struct picture *src, c
 	if (!make_between(job, src))
 		return false;
 	add_passes(job, src, v, job->between[0]);
-	job->pass[job->pass_count++] = (struct pass){ .kind = PASS_CONVERT,
-		                                      .src = &job->between[0]->plane[0],
-		                                      .dst = &dst->plane[0] };
+	picture_job_add(job, &job->between[0]->plane[0], &dst->plane[0], convert_lines);
 	for (unsigned c = 1; c < dst->plane_count; c++)
 		add_pass(job, &job->between[1]->plane[c - 1], &whole, &dst->plane[c]);
 	return true;
@@ -191,14 +276,6 @@ struct picture_job *picture_scale_begin(struct picture *src, const struct scalin
 		return NULL;
 	}
 	return job;
-}
-
-struct picture *picture_scale(const struct resampler *r, struct picture *src, int width, int height,
-                              unsigned exif)
-{
-	const struct scaling to = { exif, width, height, 1, 1, CHROMA_420, 0, 0 };
-
-	return picture_job_finish(picture_scale_begin(src, &to), r);
 }
 
 /* Counts the scratch memory of every plane: the pool may keep the scratch of one plane while the

@@ -11,7 +11,6 @@
 #include "picture.h"
 
 struct picture_job;
-struct resampler;
 
 /* Parameters of a scale job. */
 struct scaling {
@@ -30,10 +29,6 @@ struct scaling {
  * job is freed. Returns NULL without memory.
  */
 struct picture_job *picture_scale_begin(struct picture *src, const struct scaling *to);
-
-/* Scales the whole picture to grey or 4:2:0 in one call. */
-struct picture *picture_scale(const struct resampler *r, struct picture *src, int width, int height,
-                              unsigned exif);
 
 /* Returns an upper bound on the pool memory of a job, result included. shape and color_space
  * describe src. */

@@ -8,6 +8,7 @@
 #include "placeholder.h"
 
 #include <math.h>
+#include <nettle/base64.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -201,24 +202,6 @@ static size_t code(const struct maker *m, bool is_landscape, int fewer, uint8_t 
 	return HEAD + (nibbles + 1) / 2;
 }
 
-/* RFC 4648 4. */
-static void base64(char *to, const uint8_t *bytes, size_t length)
-{
-	static const char digits[] =
-		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-	for (size_t i = 0; i < length; i += 3) {
-		size_t n = length - i < 3 ? length - i : 3;
-		uint32_t group = (uint32_t)bytes[i] << 16 |
-		                 (n > 1 ? (uint32_t)bytes[i + 1] << 8 : 0) |
-		                 (n > 2 ? bytes[i + 2] : 0);
-
-		for (size_t k = 0; k < 4; k++)
-			*to++ = k <= n ? digits[group >> (18 - 6 * k) & 63] : '=';
-	}
-	*to = '\0';
-}
-
 /* Returns the number of frequencies for a side. */
 static int frequencies(int side, int longer)
 {
@@ -251,5 +234,8 @@ void placeholder_make(struct placeholder *p, const struct picture *picture)
 	transform(&m, &m.cr, COLOR_FREQUENCIES, COLOR_FREQUENCIES);
 	bool is_landscape = picture->width > picture->height;
 
-	base64(p->hash, bytes, code(&m, is_landscape, is_landscape ? ny : nx, bytes));
+	size_t length = code(&m, is_landscape, is_landscape ? ny : nx, bytes);
+
+	base64_encode_raw(p->hash, length, bytes);
+	p->hash[BASE64_ENCODE_RAW_LENGTH(length)] = '\0';
 }

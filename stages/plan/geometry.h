@@ -1,20 +1,47 @@
 /*
  * geometry.h - the size of the picture that a step makes of an image, and the part of its parent's
- * picture that it shows.
+ * picture that it shows; focal points.
  *
  * Pure functions of the plan and of the image's size, any thread.
  */
-#ifndef DARKROOM_IMAGE_GEOMETRY_H
-#define DARKROOM_IMAGE_GEOMETRY_H
+#ifndef DARKROOM_PLAN_GEOMETRY_H
+#define DARKROOM_PLAN_GEOMETRY_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
-
-#include "focus.h"
 
 struct plan;
 struct plan_step;
-struct scaling;
+
+#define FOCUS_FORM "X%:Y%, each 0%..100%, such as 30%:70%"
+#define FOCUS_TEXT_MAX 24 /* bytes of the text, with a zero */
+
+/* The point of a picture that a cover keeps: the gravity of an operation, or the field "focus" of
+ * an upload. It comes as near to the middle of the cover as the picture's edges allow. So 50%:0%
+ * keeps the top. imgproxy and imgix mean the same by their focal points. From the left and the top
+ * of the upright picture, 0..1. */
+struct focus {
+	double x, y;
+};
+
+#define FOCUS_MIDDLE ((struct focus){ .5, .5 })
+
+/* Reads X%:Y%. Returns false if the text is not that. */
+bool focus_parse(struct focus *focus, const char *text, size_t length);
+
+bool focus_is_same(const struct focus *a, const struct focus *b);
+
+/* Returns where the point lies before the picture is rotated clockwise by 0, 90, 180 or 270
+ * degrees. */
+struct focus focus_before_rotation(struct focus focus, unsigned degrees);
+
+/* Places a cover that shows a part of a side, 0..1, around `at`. Returns its place: -1 at the
+ * beginning, 0 in the middle, 1 at the end. */
+double focus_place(double at, double shown);
+
+/* Returns where the point lies in that cover, 0..1. */
+double focus_inside(double at, double shown);
 
 struct geometry {
 	int width, height;
@@ -44,10 +71,6 @@ void geometry_next(struct geometry *g, const struct plan_step *step, const struc
  * orientation. focus: the image's own; NULL: it has none. */
 void geometry_of_step(struct geometry *g, const struct plan *plan, unsigned index, int width,
                       int height, const struct focus *focus);
-
-/* Sets *to to what a scale step with the result *g does, for an image of that EXIF orientation. */
-void geometry_scaling(struct scaling *to, const struct plan_step *step, const struct geometry *g,
-                      unsigned orientation);
 
 /*
  * Compute the size of a picture of width x height inside a box: the largest with the same

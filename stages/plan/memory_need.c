@@ -6,14 +6,9 @@
 
 #include <jpeglib.h>
 
-#include "base/check.h"
 #include "geometry.h"
-#include "pixel/encoder.h"
 #include "pixel/orient.h"
-#include "pixel/picture_blur.h"
-#include "pixel/picture_scale.h"
 #include "plan.h"
-#include "stage_ids.h"
 
 /* The pool rounds up to classes of a quarter octave, and its smallest buffer is one page. */
 #define POOL_BYTES_MIN 4096
@@ -72,21 +67,29 @@ static enum chroma chroma_of(const struct memory_need *f, const struct plan_step
 	return f->plane_count == 1 ? CHROMA_NONE : step->chroma;
 }
 
-static uint64_t scale_bytes(const struct memory_need *f, const struct plan *plan,
-                            const struct plan_step *step, const struct geometry *from,
-                            const struct geometry *g)
+static uint64_t step_bytes(const struct memory_need *f, const struct plan *plan, unsigned index,
+                           const struct geometry *from, const struct geometry *g)
 {
+	const struct plan_step *step = &plan->step[index];
 	struct plane_shape shape[PLANE_MAX];
-	struct scaling to;
-	enum chroma chroma;
+	struct operation_input in = { .step = step,
+		                      .shape = f->shape,
+		                      .plane_count = f->plane_count,
+		                      .color_space = f->color_space,
+		                      .orientation = f->orientation,
+		                      .g = g,
+		                      .chroma = chroma_of(f, step),
+		                      .icc_bytes = f->icc_bytes };
 
-	geometry_scaling(&to, step, g, f->orientation);
-	if (step->parent == PLAN_ROOT)
-		return picture_scale_bytes(f->shape, f->plane_count, f->color_space, &to);
-	chroma = chroma_of(f, &plan->step[step->parent]);
-	picture_shapes(shape, chroma, from->width, from->height);
-	return picture_scale_bytes(shape, chroma_planes(chroma),
-	                           chroma == CHROMA_NONE ? JCS_GRAYSCALE : JCS_YCbCr, &to);
+	if (step->parent != PLAN_ROOT) {
+		enum chroma chroma = chroma_of(f, &plan->step[step->parent]);
+
+		picture_shapes(shape, chroma, from->width, from->height);
+		in.shape = shape;
+		in.plane_count = chroma_planes(chroma);
+		in.color_space = chroma == CHROMA_NONE ? JCS_GRAYSCALE : JCS_YCbCr;
+	}
+	return step->op.class->bytes(&in);
 }
 
 uint64_t memory_need_bytes(const struct memory_need *f, const struct plan *plan)
@@ -99,17 +102,9 @@ uint64_t memory_need_bytes(const struct memory_need *f, const struct plan *plan)
 		const struct plan_step *step = &plan->step[i];
 		const struct geometry *from =
 			step->parent == PLAN_ROOT ? &root : &made[step->parent];
-		struct geometry *g = &made[i];
 
-		geometry_next(g, step, from);
-		if (step->stage == STAGE_SCALE)
-			steps += pooled(scale_bytes(f, plan, step, from, g));
-		else if (step->stage == STAGE_BLUR)
-			steps += pooled(picture_blur_bytes(chroma_of(f, step), g->width, g->height,
-			                                   step->sigma));
-		else
-			steps += pooled(encoder_bytes(&step->encoding, chroma_of(f, step), g->width,
-			                              g->height, f->icc_bytes));
+		geometry_next(&made[i], step, from);
+		steps += pooled(step_bytes(f, plan, i, from, &made[i]));
 	}
 	picture = pooled(picture_bytes(f->shape, f->plane_count)) +
 	          (f->icc_bytes ? pooled(f->icc_bytes) : 0);

@@ -3,8 +3,8 @@
  *
  * Pure functions, any thread.
  */
-#ifndef DARKROOM_IMAGE_MEMORY_NEED_H
-#define DARKROOM_IMAGE_MEMORY_NEED_H
+#ifndef DARKROOM_PLAN_MEMORY_NEED_H
+#define DARKROOM_PLAN_MEMORY_NEED_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -11,58 +11,45 @@
 #include "base/check.h"
 #include "conf/conf.h"
 #include "conf/conf_degrade.h"
-#include "operations.h"
-#include "pixel/picture_blur.h"
+#include "geometry.h"
+#include "pixel/encoder.h"
 #include "stage_ids.h"
 
 /* A picture is derived from another variant's if that one is at least this many times larger: then
  * the result looks the same as if scaled once. */
 #define DERIVE_FACTOR 2
 
-static bool is_equal(double a, double b)
+static uint64_t encode_bytes(const struct operation_input *in)
 {
-	return !(a < b) && !(a > b);
+	return encoder_bytes(&in->step->encoding, in->chroma, in->g->width, in->g->height,
+	                     in->icc_bytes);
 }
 
-static bool has_same_gravity(const struct plan_step *a, const struct operation *b)
-{
-	return is_equal(a->gravity.x, b->gravity.x) && is_equal(a->gravity.y, b->gravity.y);
-}
+/* Makes a variant's file: the last step of each chain. */
+const struct operation_class operation_encode = {
+	.stage = STAGE_JPEG_ENCODE,
+	.bytes = encode_bytes,
+};
 
 /* Luma does not depend on chroma, so a step with colours also serves a greyscale variant. */
 static bool is_same(const struct plan_step *step, int parent, const struct operation *op,
                     enum chroma chroma)
 {
-	return step->parent == parent && step->stage == op->stage &&
-	       (step->chroma == chroma || chroma == CHROMA_NONE) && step->fit == op->fit &&
-	       has_same_gravity(step, op) && step->may_enlarge == op->may_enlarge &&
-	       step->width == op->width && step->height == op->height &&
-	       step->rotation == op->rotation && is_equal(step->sigma, op->sigma) &&
-	       is_equal(step->amount, op->amount);
+	return step->parent == parent && (step->chroma == chroma || chroma == CHROMA_NONE) &&
+	       operation_is_same(&step->op, op);
 }
 
 /* Adds a step. Returns its index, or -1 if the plan is full. */
 static int plan_add(struct plan *plan, int parent, const struct operation *op, enum chroma chroma)
 {
+	assert(op->class && op->class->bytes); /* a step without a bound of its memory is a fault */
 	if (plan->step_count == PLAN_STEP_MAX)
 		return -1;
 	plan->step[plan->step_count] = (struct plan_step){
-		.stage = op->stage,
+		.op = *op,
 		.parent = parent,
 		.chroma = chroma,
-		.fit = op->fit,
-		.gravity = op->gravity,
-		.may_enlarge = op->may_enlarge,
-		.width = op->width,
-		.height = op->height,
-		.rotation = op->rotation,
-		.sigma = op->sigma,
-		.amount = op->amount,
 	};
-	if (parent == PLAN_ROOT)
-		plan->root_child_count++;
-	else
-		plan->step[parent].child_count++;
 	return (int)plan->step_count++;
 }
 
@@ -95,7 +82,7 @@ static bool is_larger(const struct chain *c, const struct chain *d)
 	return c->chroma > d->chroma;
 }
 
-static bool has_same_proportions(const struct plan_step *a, const struct operation *b)
+static bool has_same_proportions(const struct operation *a, const struct operation *b)
 {
 	return (uint64_t)a->width * b->height == (uint64_t)a->height * b->width;
 }
@@ -105,17 +92,19 @@ static bool has_same_proportions(const struct plan_step *a, const struct operati
  * whole image at its own size always serves. A smaller one must show as much, and must be larger
  * than b in both directions.
  */
-static bool can_derive(const struct plan_step *a, const struct operation *b, enum chroma chroma)
+static bool can_derive(const struct plan_step *step, const struct operation *b, enum chroma chroma)
 {
-	if (a->chroma < chroma || a->may_enlarge)
+	const struct operation *a = &step->op;
+
+	if (step->chroma < chroma || a->may_enlarge)
 		return false;
 	if (box_side(a->width) < DERIVE_FACTOR * box_side(b->width) ||
 	    box_side(a->height) < DERIVE_FACTOR * box_side(b->height))
 		return false;
 	return !a->width ||
 	       (a->fit == b->fit &&
-	        (a->fit == PLAN_INSIDE ||
-	         (a->fit == PLAN_COVER && has_same_proportions(a, b) && has_same_gravity(a, b))));
+	        (a->fit == PLAN_INSIDE || (a->fit == PLAN_COVER && has_same_proportions(a, b) &&
+	                                   focus_is_same(&a->gravity, &b->gravity))));
 }
 
 /* Returns the step from which to derive a leading scale. The plan so far holds leading scales only,
@@ -156,7 +145,7 @@ static void plan_add_leading(struct plan *plan, const struct chain *chain, int *
 static int plan_add_chain(struct plan *plan, const struct chain *chain, int parent, unsigned index,
                           const struct conf_variant *variant)
 {
-	struct operation encode = { .stage = STAGE_JPEG_ENCODE };
+	const struct operation encode = { .class = &operation_encode };
 
 	for (unsigned i = 1; i < chain->count && parent >= 0; i++)
 		parent = plan_find_or_add(plan, parent, &chain->operation[i], chain->chroma);
@@ -206,7 +195,7 @@ static uint64_t box_area(const struct chain *chain)
 		const struct operation *op = &chain->operation[i];
 		uint64_t area = box_side(op->width) * box_side(op->height);
 
-		if (op->stage == STAGE_SCALE && area < least)
+		if (op->class == &operation_scale && area < least)
 			least = area;
 	}
 	return least;
@@ -221,7 +210,7 @@ static void choose_placeholder(struct plan *plan, const struct chain *chain)
 		const struct plan_step *step = &plan->step[i];
 		const struct chain *other = &chain[step->variant];
 
-		if (step->stage != STAGE_JPEG_ENCODE)
+		if (step->op.class != &operation_encode)
 			continue;
 		if (best &&
 		    (shows_all(best) != shows_all(other) ? shows_all(best)
@@ -274,7 +263,7 @@ uint64_t plan_unneeded(const struct plan *plan, uint32_t made)
 		const struct plan_step *step = &plan->step[i - 1];
 		uint64_t bit = UINT64_C(1) << (i - 1);
 
-		if (step->stage == STAGE_JPEG_ENCODE && made >> step->variant & 1)
+		if (step->op.class == &operation_encode && made >> step->variant & 1)
 			needed |= bit;
 		if (needed & bit && step->parent >= 0)
 			needed |= UINT64_C(1) << step->parent;

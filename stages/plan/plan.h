@@ -1,51 +1,33 @@
 /*
  * plan.h - the tree of steps that makes all variants of an image.
  *
- * The root is the decoded source. Every step makes a picture (scale, blur) or a file (encode) of
- * its parent's picture. Variants with the same leading operations share those steps, and a smaller
+ * The root is the decoded source. Every step makes a picture or a file of its parent's picture, by
+ * its operation. Variants with the same leading operations share those steps, and a smaller
  * variant is derived from a larger one where the chain allows it. A plan is a pure function of the
  * configuration; geometry.h computes the sizes that depend on the image when the step runs. Each
  * level of overload.degrade has a plan of its own.
  */
-#ifndef DARKROOM_IMAGE_PLAN_H
-#define DARKROOM_IMAGE_PLAN_H
+#ifndef DARKROOM_PLAN_H
+#define DARKROOM_PLAN_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "focus.h"
+#include "operation.h"
 #include "pixel/encoding.h"
-#include "pixel/picture.h"
 
 struct conf;
 
 #define PLAN_STEP_MAX 64
 #define PLAN_ROOT (-1) /* the decoded source, as the parent of a step */
 
-enum plan_fit {
-	PLAN_INSIDE = 1, /* inside the box, in the picture's own proportions */
-	PLAN_COVER,      /* fills the box; the excess is cut off, around the gravity */
-	PLAN_EXACT       /* the box's width and height; proportions may change */
-};
-
 struct plan_step {
-	unsigned stage; /* STAGE_SCALE, STAGE_BLUR or STAGE_JPEG_ENCODE */
-	int parent;     /* index of an earlier step, or PLAN_ROOT */
-	unsigned child_count;
-	enum chroma chroma; /* of the result; a greyscale image always has CHROMA_NONE */
-	/* scale: to a box of width x height (of the oriented picture); 0 x 0 keeps the size. The
-	 * first step below the root is always a scale: it applies orientation and colour
+	/* The first step below the root is always a scale: it applies orientation and colour
 	 * conversion. */
-	enum plan_fit fit;
-	struct focus gravity; /* cover: what it keeps in the middle, if the image has no focus */
-	bool may_enlarge;
-	uint32_t width, height;
-	unsigned rotation; /* scale: clockwise, 0, 90, 180 or 270 degrees; only where width and
-	                      height are 0 */
-	double sigma;      /* blur: of luma, in pixels of the picture it works on */
-	double amount;     /* blur: 0; otherwise the step sharpens, by adding this many times what
-	                      blurring takes away */
+	struct operation op;
+	int parent;         /* index of an earlier step, or PLAN_ROOT */
+	enum chroma chroma; /* of the result; a greyscale image always has CHROMA_NONE */
 	/* encode: index in conf->variant, and how */
 	unsigned variant;
 	struct encoding encoding;
@@ -54,7 +36,6 @@ struct plan_step {
 struct plan {
 	struct plan_step step[PLAN_STEP_MAX];
 	unsigned step_count;
-	unsigned root_child_count;
 	unsigned variant_count; /* of the configuration */
 	uint32_t skipped;       /* bit i: variant i is not made */
 	/* The step whose picture describes the image: of the smallest variant that shows all of it

@@ -1,5 +1,5 @@
-/* found.c - entity tags, times, conditions and ranges. The I/O thread. */
-#include "found.h"
+/* conditional_get.c - entity tags, times, conditions and ranges. The I/O thread. */
+#include "handlers.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -8,20 +8,40 @@
 
 #include "base/text.h"
 #include "conf/conf.h"
-#include "files.h"
-#include "http_date.h"
+#include "conn/access_log.h"
+#include "conn/respond.h"
+#include "http/preconditions.h"
 #include "image/image.h"
-#include "image/storage.h"
-#include "preconditions.h"
-#include "range.h"
-#include "respond.h"
+#include "image/image_service.h"
+#include "log/log.h"
+#include "s3/s3_stream.h"
+#include "storage/storage.h"
 #include "store/stored_image.h"
 
-static enum conn_step precondition_failed(struct conn *c)
+/* ---- errors ---- */
+
+enum conn_step respond_no_image(struct conn *c)
+{
+	problem_set(&c->problem, 404, "not-found", "image %s does not exist", c->route.id);
+	return respond_problem(c);
+}
+
+enum conn_step respond_unreadable(struct conn *c, int err)
+{
+	if (err == -EMFILE || err == -ENFILE || err == -ENOMEM) {
+		problem_set(&c->problem, 503, "overloaded", "%s", strerror(-err));
+	} else if (!image_service_set_problem(err, &c->problem)) {
+		log_error("image %s: cannot read it for request %s: %s; responding 500",
+		          c->route.id, request_id(c), strerror(-err));
+		problem_set(&c->problem, 500, "internal", "the image cannot be read");
+	}
+	return respond_problem(c);
+}
+
+static void set_precondition_failed(struct conn *c)
 {
 	problem_set(&c->problem, 412, "precondition-failed",
 	            "the image is not in the state that the request's conditions ask for");
-	return respond_problem(c);
 }
 
 /* Of a variant in caches. A URL with the version of the content is for ever; the content of another
@@ -65,13 +85,12 @@ static enum precondition check_preconditions(const struct conn *c, const struct 
 /* Returns whether the URL has the version of the file: see image_variant_json(). */
 static bool has_version(const struct conn *c, const struct validity *v)
 {
-	struct slice target = span_slice(c->request.target, c->input + c->begin);
-	const char *query = memchr(target.data, '?', target.length);
-	size_t length = query ? target.length - (size_t)(query - target.data) : 0,
-	       name = strlen("?v=");
+	struct slice query = conn_query(c);
+	size_t name = strlen("v=");
 
-	return length == name + IMAGE_VERSION_MAX - 1 && memcmp(query, "?v=", name) == 0 &&
-	       memcmp(query + name, v->etag + 1, IMAGE_VERSION_MAX - 1) == 0;
+	return query.length == name + IMAGE_VERSION_MAX - 1 &&
+	       memcmp(query.data, "v=", name) == 0 &&
+	       memcmp(query.data + name, v->etag + 1, IMAGE_VERSION_MAX - 1) == 0;
 }
 
 /* Appends how long caches may keep a variant, of which the image has so much time left. */
@@ -111,29 +130,19 @@ static void add_validators(struct conn *c, const struct validity *v)
 static void close_found(struct conn *c)
 {
 	close(c->job.found.fd);
-	storage_free_rest(c->job.found.stream);
+	s3_stream_free(c->job.found.stream);
 }
 
-/* Responds 200, 304 or 412, and closes what was found. */
-static enum conn_step respond_metadata(struct conn *c)
+/* Responds 200, and closes what was found. */
+static enum conn_step respond_metadata(struct conn *c, const struct validity *validity)
 {
-	const struct validity validity = read_validity(c);
-	enum precondition condition = check_preconditions(c, &validity);
+	respond_start(c, 200, STORED_IMAGE_MAX);
+	add_validators(c, validity);
+	response_text_field(&c->response, "Content-Type", "application/json");
+	int err = stored_image_read_public(c->job.found.fd, &c->response.body);
 
-	if (has_expired(&validity) || condition == PRECONDITION_FAILED) {
-		close_found(c);
-		return has_expired(&validity) ? files_not_found(c) : precondition_failed(c);
-	}
-	respond_start(c, condition == PRECONDITION_NOT_MODIFIED ? 304 : 200, STORED_IMAGE_MAX);
-	add_validators(c, &validity);
-	int err = 0;
-
-	if (condition == PRECONDITION_TRUE) {
-		response_text_field(&c->response, "Content-Type", "application/json");
-		err = stored_image_read_public(c->job.found.fd, &c->response.body);
-	}
 	close_found(c);
-	return err ? files_failed(c, err) : respond_finish(c);
+	return err ? respond_unreadable(c, err) : respond_finish(c);
 }
 
 /* RFC 9110 13.1.5: with If-Range, the range applies only if the client's entity tag is the file's.
@@ -143,24 +152,12 @@ static bool wants_range(const struct conn *c, const char *etag)
 	const char *data = c->input + c->begin;
 	struct slice if_range = request_value(&c->request, REQUEST_IF_RANGE, data);
 
-	if (c->request.method != ROUTE_GET ||
+	if (c->request.method != METHOD_GET ||
 	    request_value(&c->request, REQUEST_RANGE, data).length == 0)
 		return false;
 	if (c->request.field_count[REQUEST_IF_RANGE] == 0)
 		return true;
 	return if_range.length == strlen(etag) && memcmp(if_range.data, etag, if_range.length) == 0;
-}
-
-static enum conn_step respond_unsatisfiable(struct conn *c, uint64_t size)
-{
-	problem_set(&c->problem, 416, "range-not-satisfiable", "the file has %llu bytes",
-	            (unsigned long long)size);
-	respond_count_rejection(c, &c->problem);
-	respond_start(c, 416, PROBLEM_BODY_MAX);
-	respond_problem_fields(c, &c->problem);
-	response_field(&c->response, "Content-Range: bytes */%llu", (unsigned long long)size);
-	respond_problem_body(c);
-	return respond_finish(c);
 }
 
 /* Sets the body to the bytes from `first` to `last`, of which some may come later. Gives away what
@@ -175,10 +172,10 @@ static void send_found(struct conn *c, bool is_part, uint64_t first, uint64_t la
 	if (!found->stream)
 		return;
 	if (is_part) {
-		storage_seek_rest(found->stream, first, last + 1);
+		s3_stream_seek(found->stream, first, last + 1);
 		held = 0;
 	}
-	response_rest(&c->response, held, found->stream, storage_free_rest);
+	response_rest(&c->response, held, found->stream, s3_stream_free);
 }
 
 /* Responds 200, 206 or 416, and closes what was found, or gives it away. */
@@ -189,11 +186,13 @@ static enum conn_step respond_file(struct conn *c, const struct validity *validi
 	uint64_t first = 0, last = size ? size - 1 : 0;
 
 	if (wants_range(c, validity->etag))
-		range = range_parse(request_value(&c->request, REQUEST_RANGE, c->input + c->begin),
-		                    size, &first, &last);
+		range = range_parse(conn_value(c, REQUEST_RANGE), size, &first, &last);
 	if (range == RANGE_UNSATISFIABLE) {
 		close_found(c);
-		return respond_unsatisfiable(c, size);
+		problem_set(&c->problem, 416, "range-not-satisfiable", "the file has %llu bytes",
+		            (unsigned long long)size);
+		c->problem.actual = size;
+		return respond_problem(c);
 	}
 	respond_start(c, range == RANGE_PART ? 206 : 200, 1);
 	add_validators(c, validity);
@@ -207,32 +206,29 @@ static enum conn_step respond_file(struct conn *c, const struct validity *validi
 	return respond_finish(c);
 }
 
-/* Responds 200, 206, 304, 412 or 416, and closes what was found, or gives it away. */
-static enum conn_step respond_variant(struct conn *c)
+enum conn_step found_respond(struct conn *c)
 {
 	const struct validity validity = read_validity(c);
 	enum precondition condition = check_preconditions(c, &validity);
+	bool is_metadata = c->route.kind == ROUTE_IMAGE;
 
 	if (condition == PRECONDITION_TRUE && !has_expired(&validity))
-		return respond_file(c, &validity);
+		return is_metadata ? respond_metadata(c, &validity) : respond_file(c, &validity);
 	close_found(c);
 	if (has_expired(&validity))
-		return files_not_found(c);
-	if (condition == PRECONDITION_FAILED)
-		return precondition_failed(c);
+		return respond_no_image(c);
+	if (condition == PRECONDITION_FAILED) {
+		set_precondition_failed(c);
+		return respond_problem(c);
+	}
 	respond_start(c, 304, 1);
 	add_validators(c, &validity);
 	return respond_finish(c);
 }
 
-enum conn_step found_respond(struct conn *c)
-{
-	return c->route.kind == ROUTE_IMAGE ? respond_metadata(c) : respond_variant(c);
-}
-
 /* ---- DELETE ---- */
 
-enum conn_step found_check_removal(struct conn *c)
+bool found_may_be_removed(struct conn *c)
 {
 	const struct store_found *found = &c->job.found;
 	/* not stored: nothing to compare it with */
@@ -243,8 +239,8 @@ enum conn_step found_check_removal(struct conn *c)
 		validity = read_validity(c);
 		close_found(c);
 	}
-	if (exists && check_preconditions(c, &validity) != PRECONDITION_TRUE)
-		return precondition_failed(c);
-	c->state = CONN_REMOVE_NOW; /* which responds 404 if there is none */
-	return CONN_STEP_AGAIN;
+	if (!exists || check_preconditions(c, &validity) == PRECONDITION_TRUE)
+		return true;
+	set_precondition_failed(c);
+	return false;
 }

@@ -1,18 +1,16 @@
-/* handle_control.c - the resources /control and /trace. The I/O thread. */
-#include "handle_control.h"
+/* handle_control.c - the resource /control. The I/O thread. */
+#include "handlers.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "admin_service.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "conf/conf.h"
 #include "conf/conf_keys.h"
-#include "io_loop.h"
+#include "conn/respond.h"
 #include "policy/policy.h"
-#include "respond.h"
-#include "sched/stage.h"
-#include "setting_queue.h"
 
 #define BODY_MAX 8192
 #define OFF "settings change only at server.admin_listen, with server.admin_control = yes"
@@ -30,7 +28,7 @@ bool handle_control_is_on(const struct conf *conf, struct conn *c)
 static void choices_json(const struct conf_key *key, struct json *j)
 {
 	json_array(j, "choices");
-	if (key->type == CONF_TYPE_POLICY)
+	if (key->is_valid == policy_is_known)
 		for (size_t i = 0; policy_at(i); i++)
 			json_string(j, NULL, policy_at(i)->name);
 	for (size_t i = 0; key->choices && key->choices[i].name; i++)
@@ -49,7 +47,7 @@ static void keys_json(const struct conf *conf, struct json *j)
 		const struct conf_key *key = conf_key_find("scheduler", strchr(name, '.') + 1);
 
 		text_init(&value, data, sizeof data);
-		conf_value_print(key, conf, &value);
+		conf_value_print(key, &conf->scheduler, &value);
 		json_object(j, name);
 		json_string(j, "value", value.data);
 		choices_json(key, j);
@@ -81,43 +79,8 @@ static enum conn_step respond_keys(struct conn *c, const char *report)
 
 /* ---- changes ---- */
 
-static struct slice query_of(const struct conn *c)
-{
-	struct slice target = span_slice(c->request.target, c->input + c->begin);
-	const char *mark = memchr(target.data, '?', target.length);
-	size_t at = mark ? (size_t)(mark + 1 - target.data) : target.length;
-
-	return (struct slice){ target.data + at, target.length - at };
-}
-
-enum conn_step handle_control(struct visit *v, struct conn *c)
-{
-	struct http_server *http = c->io->http;
-	struct setting_job *job;
-
-	if (c->request.method != ROUTE_POST)
-		return respond_keys(c, NULL);
-	if (!(job = calloc(1, sizeof *job))) {
-		problem_set(&c->problem, 503, "overloaded", "no memory");
-		return respond_problem(c);
-	}
-	if (!setting_read(query_of(c), job->setting)) {
-		free(job);
-		problem_set(&c->problem, 400, "malformed-request",
-		            "expected a query of KEY=VALUE; the keys are those of GET /control");
-		return respond_problem(c);
-	}
-	c->control = job;
-	job->event = &c->event;
-	job->instance = c->instance;
-	c->state = CONN_CONTROLLED;
-	visit_park(v, &c->event);
-	setting_queue_submit(&http->settings, job);
-	stats_stream_wake(&http->stream);
-	return CONN_STEP_GONE;
-}
-
-enum conn_step handle_controlled(struct visit *v, struct conn *c)
+/* Responds with the result. */
+static enum conn_step controlled(struct visit *v, struct conn *c)
 {
 	struct setting_job *job = c->control;
 	enum conn_step step;
@@ -135,26 +98,28 @@ enum conn_step handle_controlled(struct visit *v, struct conn *c)
 	return step;
 }
 
-/* ---- traces ---- */
-
-enum conn_step handle_trace(struct conn *c)
+enum conn_step handle_control(struct visit *v, struct conn *c)
 {
-	unsigned seconds = trace_slot_read(query_of(c));
+	struct admin_service *admin = c->io->http->admin;
+	struct setting_job *job;
 
-	if (!seconds) {
+	if (c->request.method != METHOD_POST)
+		return respond_keys(c, NULL);
+	if (!(job = calloc(1, sizeof *job))) {
+		problem_set(&c->problem, 503, "overloaded", "no memory");
+		return respond_problem(c);
+	}
+	if (!setting_read(conn_query(c), job->setting)) {
+		free(job);
 		problem_set(&c->problem, 400, "malformed-request",
-		            "expected the query seconds=N, from 1 to %u", TRACE_SLOT_SECONDS_MAX);
+		            "expected a query of KEY=VALUE; the keys are those of GET /control");
 		return respond_problem(c);
 	}
-	if (trace_slot_is_on(&c->io->http->trace)) {
-		problem_set(&c->problem, 409, "trace-active",
-		            "a trace is on already; there can be one at a time");
-		return respond_problem(c);
-	}
-	c->trace_seconds = seconds;
-	respond_start(c, 200, 1);
-	respond_content(c, "application/octet-stream");
-	response_text_field(&c->response, "X-Content-Type-Options", "nosniff");
-	c->response.is_endless = c->closes = true;
-	return respond_finish(c);
+	c->control = job;
+	job->event = &c->event;
+	job->instance = c->instance;
+	conn_ask(v, c, controlled);
+	setting_queue_submit(&admin->settings, job);
+	stats_stream_wake(&admin->stream);
+	return CONN_STEP_GONE;
 }

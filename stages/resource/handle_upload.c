@@ -1,16 +1,18 @@
 /* handle_upload.c - writes the response to an upload: its images, its errors and its times. The I/O
  * thread. */
-#include "handle_upload.h"
+#include "handlers.h"
 
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "conn/access_log.h"
+#include "conn/respond.h"
 #include "image/image.h"
 #include "image/image_json.h"
-#include "respond.h"
-#include "sched/graph.h"
+#include "image/upload_key.h"
+#include "sched/core/graph.h"
 
 /* Bounds of the JSON. An image with 16 variants takes 3 KiB; names of 127 bytes may be escaped to
  * six times that. Texts take as much as
@@ -37,7 +39,8 @@ static void add_ms(struct text *t, const char *name, uint64_t ns)
 	text_uint(t, tenths % 10);
 }
 
-static void server_timing(struct conn *c, const struct upload *u)
+/* The times of the upload are added to those of the connection. */
+static void server_timing(struct conn *c)
 {
 	char line[1024];
 	struct text t;
@@ -46,10 +49,9 @@ static void server_timing(struct conn *c, const struct upload *u)
 	text_init(&t, line, sizeof line);
 	add_ms(&t, "read", c->read_ns - c->request_start_ns);
 	for (unsigned i = 0; i < graph_row_count; i++) {
-		uint64_t ns =
-			spent_ns(&c->timing.service_ns[i]) + spent_ns(&u->timing.service_ns[i]);
+		uint64_t ns = spent_ns(&c->timing.service_ns[i]);
 
-		wait_ns += spent_ns(&c->timing.wait_ns[i]) + spent_ns(&u->timing.wait_ns[i]);
+		wait_ns += spent_ns(&c->timing.wait_ns[i]);
 		if (ns > 0) {
 			text_puts(&t, ", ");
 			add_ms(&t, graph_rows[i].class->name, ns);
@@ -111,28 +113,25 @@ static void errors_json(struct json *j, const struct upload *u)
 		json_uint(j, "errors_omitted", e.omitted);
 }
 
-/* Counts every image and part that failed, regardless of the response's status. */
-static void count_rejections(struct conn *c, const struct upload *u)
+/* Counts a problem, regardless of the response's status. Returns that with the higher status. */
+static const struct problem *count_problem(struct conn *c, const struct problem *worst,
+                                           const struct problem *problem)
 {
-	for (unsigned i = 0; i < u->image_count; i++)
-		if (upload_has_failed(u, i))
-			respond_count_rejection(c, &u->image[i]->problem);
-	for (unsigned i = 0; i < u->bad_part_count; i++)
-		respond_count_rejection(c, &u->bad_part[i].problem);
+	respond_count_rejection(c, problem);
+	return worst && worst->status >= problem->status ? worst : problem;
 }
 
-/* Returns the problem with the highest status, which becomes that of the response. */
-static const struct problem *worst_problem(const struct upload *u)
+/* Counts every image and part that failed. Returns the problem with the highest status, which is
+ * that of the response if all did; NULL: there is none. */
+static const struct problem *count_problems(struct conn *c, const struct upload *u)
 {
 	const struct problem *worst = NULL;
 
 	for (unsigned i = 0; i < u->image_count; i++)
-		if (!worst || u->image[i]->problem.status > worst->status)
-			worst = &u->image[i]->problem;
+		if (upload_has_failed(u, i))
+			worst = count_problem(c, worst, &u->image[i]->problem);
 	for (unsigned i = 0; i < u->bad_part_count; i++)
-		if (!worst || u->bad_part[i].problem.status > worst->status)
-			worst = &u->bad_part[i].problem;
-	assert(worst);
+		worst = count_problem(c, worst, &u->bad_part[i].problem);
 	return worst;
 }
 
@@ -141,12 +140,13 @@ static size_t body_max(const struct upload *u)
 	return BODY_FIXED + (size_t)BODY_PER_PART * (u->image_count + u->bad_part_count);
 }
 
-static void respond_failure(struct conn *c, const struct upload *u)
+static void respond_failure(struct conn *c, const struct upload *u, const struct problem *worst)
 {
 	struct text *body = &c->response.body;
 	struct json j;
 
-	c->problem = *worst_problem(u);
+	assert(worst);
+	c->problem = *worst;
 	respond_start(c, c->problem.status, body_max(u));
 	respond_problem_fields(c, &c->problem);
 	json_init(&j, body);
@@ -195,14 +195,72 @@ enum conn_step handle_uploaded(struct visit *v, struct conn *c)
 	(void)v;
 	for (unsigned i = 0; i < u->image_count; i++)
 		good += !upload_has_failed(u, i);
+	const struct problem *worst = count_problems(c, u);
+
+	access_note_upload(c, u, good);
 	if (good > 0)
 		respond_success(c, u, good);
 	else
-		respond_failure(c, u);
-	count_rejections(c, u);
-	server_timing(c, u);
-	access_note_upload(c, u, good);
+		respond_failure(c, u, worst);
+	server_timing(c);
 	c->upload = NULL;
-	upload_unref(u);
+	upload_drop(u);
 	return respond_finish(c);
+}
+
+/* ---- Idempotency-Key ---- */
+
+/* Responds with the images that an earlier upload has made. */
+static enum conn_step respond_known(struct conn *c)
+{
+	const struct upload_key *k = c->key;
+	struct text *body = &c->response.body;
+	struct json j;
+
+	respond_start(c, k->is_processing ? 202 : 201, k->images.length + 512);
+	respond_content(c, "application/json");
+	response_text_field(&c->response, "Idempotent-Replayed", "true");
+	if (k->id[0])
+		response_field(&c->response, "Location: /images/%s", k->id);
+	json_init(&j, body);
+	json_object(&j, NULL);
+	json_raw(&j, "images", k->images.data, k->images.length);
+	if (k->failed) {
+		json_array(&j, "errors");
+		json_array_end(&j);
+		json_uint(&j, "errors_omitted", k->failed);
+	}
+	json_object_end(&j);
+	text_puts(body, "\n");
+	return respond_finish(c);
+}
+
+static enum conn_step key_served(struct visit *v, struct conn *c)
+{
+	(void)v;
+	switch (c->key->verdict) {
+	case UPLOAD_KEY_NEW:
+		c->state = CONN_BODY_DONE; /* its images start */
+		return CONN_STEP_AGAIN;
+	case UPLOAD_KEY_ENDED:
+		c->state = c->upload ? CONN_UPLOADED : CONN_REFUSE;
+		return CONN_STEP_AGAIN;
+	default:
+		break;
+	}
+	upload_drop(c->upload);
+	c->upload = NULL;
+	if (c->key->verdict == UPLOAD_KEY_KNOWN)
+		return respond_known(c);
+	c->problem = c->key->problem;
+	return respond_problem(c);
+}
+
+enum conn_step handle_key(struct visit *v, struct conn *c)
+{
+	c->key->upload = c->upload;
+	conn_ask(v, c, key_served);
+	c->job.key = c->key;
+	conn_send_job(v, c, DISK_KEY);
+	return CONN_STEP_GONE;
 }

@@ -1,27 +1,90 @@
-/* handlers.c - the resources: images, probes, statistics. The I/O thread. */
+/* handlers.c - the resources: images, probes, statistics, web pages. The I/O thread. */
 #include "handlers.h"
 
-#include <errno.h>
+#include <string.h>
+#include <time.h>
 
+#include "admin_service.h"
+#include "base/check.h"
 #include "base/text.h"
-#include "files.h"
-#include "handle_control.h"
-#include "handle_list.h"
-#include "handle_page.h"
-#include "head.h"
+#include "conf/conf.h"
+#include "conn/respond.h"
+#include "http/head_fields.h"
+#include "http/preconditions.h"
 #include "image/image_service.h"
-#include "image/storage.h"
-#include "io_loop.h"
-#include "respond.h"
-#include "sched/stage.h"
-#include "store/store_check.h"
+#include "page/page_files.h"
+#include "sched/core/stage.h"
+#include "sched/report/graph_report.h"
+#include "store/store.h"
 #include "telemetry/metrics_text.h"
+
+/* ---- web pages ---- */
+
+/* Everything comes from this server. Scripts and styles are files, and no other page may show these
+ * in a frame. */
+#define POLICY                                                                            \
+	"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; " \
+	"connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+bool handle_page_is_on(const struct conf *conf, const struct conn *c)
+{
+	return c->route.kind != ROUTE_PAGE || c->kind == CONN_ADMIN ||
+	       conf->server.page == CONF_YES;
+}
+
+/* Returns the file of the route; "/" of an administrative connection is the operator's page. */
+static const struct page_file *file_of(const struct conn *c)
+{
+	const struct page_file *file = page_file_at(c->route.file);
+
+	if (c->kind != CONN_ADMIN || strcmp(file->path, "/") != 0)
+		return file;
+	for (unsigned i = 0; (file = page_file_at(i)); i++)
+		if (strcmp(file->path, "/operator") == 0)
+			break;
+	return file;
+}
+
+/* Responds with the file of the route: 200 or 304. */
+static enum conn_step handle_page(struct conn *c)
+{
+	const struct page_file *file = file_of(c);
+	assert(file);
+	size_t size = (size_t)(file->end - file->data);
+	char etag[PAGE_ETAG_MAX];
+
+	page_file_etag(file, etag);
+	/* There is no Last-Modified; a date in a request is always older. */
+	enum precondition condition =
+		preconditions_check(&c->request, c->input + c->begin, etag, time(NULL));
+
+	if (condition == PRECONDITION_FAILED) {
+		problem_set(&c->problem, 412, "precondition-failed",
+		            "the file is not the one that the request's conditions ask for");
+		return respond_problem(c);
+	}
+	respond_start(c, condition == PRECONDITION_NOT_MODIFIED ? 304 : 200, size + 1);
+	response_text_field(&c->response, "ETag", etag);
+	response_text_field(&c->response, "Cache-Control", "no-cache");
+	response_text_field(&c->response, "Content-Security-Policy", POLICY);
+	response_text_field(&c->response, "X-Content-Type-Options", "nosniff");
+	response_text_field(&c->response, "Referrer-Policy", "no-referrer");
+	response_text_field(&c->response, "Cross-Origin-Opener-Policy", "same-origin");
+	response_text_field(&c->response, "Cross-Origin-Resource-Policy", "same-origin");
+	if (condition == PRECONDITION_TRUE) {
+		response_text_field(&c->response, "Content-Type", file->type);
+		text_put(&c->response.body, file->data, size);
+	}
+	return respond_finish(c);
+}
+
+/* ---- resources ---- */
 
 #define REPORT_BODY_MAX (1u << 20)
 
 static enum conn_step handle_options(struct conn *c)
 {
-	const char *allow = route_allow(c->route.kind);
+	const char *allow = routes[c->route.kind].allow;
 
 	respond_start(c, 204, 1);
 	response_text_field(&c->response, "Allow", allow);
@@ -64,43 +127,48 @@ static enum conn_step handle_readyz(struct conn *c)
 
 static enum conn_step handle_stats(struct conn *c)
 {
-	const struct http_reports *reports = &c->io->http->reports;
+	const struct http_reports *reports = &c->io->http->admin->reports;
 
 	respond_start(c, 200, REPORT_BODY_MAX);
 	respond_content(c, "application/json");
-	reports->stats(reports->arg, &c->response.body);
+	reports->stats(reports->source, &c->response.body);
 	return respond_finish(c);
 }
 
 /* The main thread continues the response: stats_stream.h. */
+static void begin_stream(struct conn *c)
+{
+	stats_stream_add(&c->io->http->admin->stream, c->fd);
+}
+
 static enum conn_step handle_stream(struct conn *c)
 {
-	if (!stats_stream_has_room(&c->io->http->stream)) {
+	if (!stats_stream_has_room(&c->io->http->admin->stream)) {
 		problem_set(&c->problem, 503, "overloaded", "%u clients read the stream",
 		            STATS_WATCHERS_MAX);
 		return respond_problem(c);
 	}
 	respond_start(c, 200, 1);
 	respond_content(c, "text/event-stream");
+	c->pass_on = begin_stream;
 	c->response.is_endless = c->closes = true;
 	return respond_finish(c);
 }
 
 static enum conn_step handle_metrics(struct conn *c)
 {
-	const struct http_reports *reports = &c->io->http->reports;
+	const struct http_reports *reports = &c->io->http->admin->reports;
 
 	respond_start(c, 200, REPORT_BODY_MAX);
 	respond_content(c, METRICS_CONTENT_TYPE);
-	reports->metrics(reports->arg, &c->response.body);
+	reports->metrics(reports->source, &c->response.body);
 	return respond_finish(c);
 }
 
 /* Returns whether the client asks for a picture, as browsers do. */
 static bool accepts_svg(const struct conn *c)
 {
-	struct slice rest = request_fields(&c->request, c->input + c->begin), value, element,
-		     params;
+	struct slice rest = conn_fields(c), value, element, params;
 
 	while (head_find(&rest, "accept", &value))
 		while (field_list_next(&value, &element))
@@ -111,7 +179,6 @@ static bool accepts_svg(const struct conn *c)
 
 static enum conn_step handle_graph(struct conn *c)
 {
-	const struct http_reports *reports = &c->io->http->reports;
 	bool is_svg = c->route.kind == ROUTE_GRAPH_SVG || accepts_svg(c);
 
 	respond_start(c, 200, REPORT_BODY_MAX);
@@ -119,21 +186,23 @@ static enum conn_step handle_graph(struct conn *c)
 	response_text_field(&c->response, "Vary", "Accept");
 	response_text_field(&c->response, "X-Content-Type-Options", "nosniff");
 	response_text_field(&c->response, "Content-Security-Policy", "default-src 'none'");
-	reports->graph(reports->arg, &c->response.body, is_svg);
+	if (is_svg)
+		graph_draw_svg(c->io->http->graph, &c->response.body);
+	else
+		graph_draw_dot(c->io->http->graph, &c->response.body);
 	return respond_finish(c);
 }
 
 enum conn_step handle_request(struct visit *v, struct conn *c)
 {
-	if (c->request.method == ROUTE_OPTIONS)
+	if (c->request.method == METHOD_OPTIONS)
 		return handle_options(c);
 	switch (c->route.kind) {
 	case ROUTE_IMAGE:
-		/* A DELETE comes here only if the image is in flight. */
-		return c->request.method == ROUTE_DELETE ? files_wait(v, c) : files_get(v, c);
+		return c->request.method == METHOD_DELETE ? delete_image(v, c) : get_file(v, c);
 	case ROUTE_VARIANT:
 	case ROUTE_ORIGINAL:
-		return files_get(v, c);
+		return get_file(v, c);
 	case ROUTE_LIST:
 		return handle_list(v, c);
 	case ROUTE_HEALTHZ:
@@ -151,46 +220,10 @@ enum conn_step handle_request(struct visit *v, struct conn *c)
 	case ROUTE_OPERATOR:
 	case ROUTE_OPENAPI:
 		return handle_page(c);
-	case ROUTE_TRACE:
-		return handle_trace(c);
 	case ROUTE_CONTROL:
 		return handle_control(v, c);
 	default:
 		assert(c->route.kind == ROUTE_STATS);
 		return handle_stats(c);
 	}
-}
-
-enum conn_step handle_image_ended(struct visit *v, struct conn *c)
-{
-	if (c->request.method != ROUTE_DELETE)
-		return files_get_ended(v, c);
-	c->state = CONN_REMOVE;
-	return CONN_STEP_AGAIN;
-}
-
-/* ---- DELETE ---- */
-
-enum conn_step handle_remove(struct visit *v, struct conn *c)
-{
-	c->state = CONN_REMOVED;
-	visit_park(v, &c->event);
-	disk_job_send_removal(v, &c->job, c->route.id, &c->event, c->instance);
-	return CONN_STEP_GONE;
-}
-
-enum conn_step handle_removed(struct visit *v, struct conn *c)
-{
-	int result = c->job.result;
-
-	(void)v;
-	if (result == -ENOENT)
-		return files_not_found(c);
-	if (result) {
-		if (!storage_set_problem(result, &c->problem))
-			problem_set(&c->problem, 500, "internal", "the image cannot be removed");
-		return respond_problem(c);
-	}
-	respond_start(c, 204, 1);
-	return respond_finish(c);
 }

@@ -12,6 +12,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/text.h"
+#include "log/log.h"
 
 #define PERIOD_NS (500 * NS_PER_MS)
 #define SLOW_NS (10 * NS_PER_S) /* a watcher that has not read a document for so long is closed */
@@ -28,8 +29,13 @@ struct stats_document {
 int stats_stream_open(struct stats_stream *s)
 {
 	s->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (s->wake_fd < 0)
-		return -errno;
+	if (s->wake_fd < 0) {
+		int err = -errno;
+
+		log_error("statistics: cannot make an eventfd: %s; the daemon ends",
+		          strerror(-err));
+		return err;
+	}
 	pthread_mutex_init(&s->lock, NULL);
 	return 0;
 }
@@ -55,11 +61,10 @@ static void take_arrivals(struct stats_stream *s)
 {
 	uint64_t count;
 
-	/* Acquire: pairs with stats_stream_wake(). */
-	if (!atomic_exchange_explicit(&s->is_woken, false, memory_order_acquire))
+	if (read(s->wake_fd, &count, sizeof count) < 0) {
+		debug_assert(errno == EAGAIN); /* nobody has woken this thread */
 		return;
-	if (read(s->wake_fd, &count, sizeof count) < 0)
-		debug_assert(errno == EAGAIN);
+	}
 	pthread_mutex_lock(&s->lock);
 	for (unsigned i = 0; i < s->arrived_count; i++) {
 		assert(s->watcher_count < STATS_WATCHERS_MAX);
@@ -92,9 +97,6 @@ void stats_stream_wake(struct stats_stream *s)
 
 	if (write(s->wake_fd, &one, sizeof one) < 0)
 		debug_assert(errno == EAGAIN); /* it is readable already */
-	/* Release: pairs with take_arrivals(). Last, so that a readable descriptor is always read.
-	 */
-	atomic_store_explicit(&s->is_woken, true, memory_order_release);
 }
 
 void stats_stream_add(struct stats_stream *s, int fd)
@@ -113,7 +115,9 @@ void stats_stream_add(struct stats_stream *s, int fd)
 /* ---- sending ---- */
 
 /* Returns NULL if there is no memory. */
-static struct stats_document *document_new(void (*write)(void *arg, struct text *to), void *arg)
+static struct stats_document *document_new(void (*write)(const struct report_source *source,
+                                                         struct text *to),
+                                           const struct report_source *source)
 {
 	struct stats_document *d = calloc(1, sizeof *d);
 
@@ -122,7 +126,7 @@ static struct stats_document *document_new(void (*write)(void *arg, struct text 
 	d->references = 1;
 	text_init_growable(&d->text, DOCUMENT_MAX);
 	text_puts(&d->text, "data: ");
-	write(arg, &d->text);
+	write(source, &d->text);
 	text_puts(&d->text, "\n\n");
 	if (!d->text.overflowed)
 		return d;
@@ -175,7 +179,8 @@ static bool serve(struct stats_watcher *w, struct stats_document *d, uint64_t no
 }
 
 int stats_stream_tick(struct stats_stream *s, uint64_t now_ns,
-                      void (*write)(void *arg, struct text *to), void *arg)
+                      void (*write)(const struct report_source *source, struct text *to),
+                      const struct report_source *source)
 {
 	bool was_idle = s->watcher_count == 0;
 
@@ -183,7 +188,7 @@ int stats_stream_tick(struct stats_stream *s, uint64_t now_ns,
 	if (s->watcher_count == 0)
 		return -1;
 	if (was_idle || now_ns >= s->next_ns) {
-		struct stats_document *d = document_new(write, arg);
+		struct stats_document *d = document_new(write, source);
 
 		s->next_ns = now_ns + PERIOD_NS;
 		/* From the end, because the last watcher takes the place of one that ends. */

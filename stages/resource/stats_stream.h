@@ -7,8 +7,8 @@
  * limits.connections are used, under any policy. A watcher that reads slowly misses documents, and
  * is closed when it has not read one for ten seconds.
  */
-#ifndef DARKROOM_HTTP_STATS_STREAM_H
-#define DARKROOM_HTTP_STATS_STREAM_H
+#ifndef DARKROOM_RESOURCE_STATS_STREAM_H
+#define DARKROOM_RESOURCE_STATS_STREAM_H
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -18,6 +18,7 @@
 
 #define STATS_WATCHERS_MAX 64 /* more are refused */
 
+struct report_source;
 struct stats_document;
 struct text;
 
@@ -32,7 +33,6 @@ struct stats_stream {
 	int wake_fd; /* eventfd, readable after stats_stream_wake(); fixed after start */
 	/* any thread */
 	_Atomic unsigned count; /* watchers, also those that have just arrived */
-	_Atomic bool is_woken;
 	pthread_mutex_t lock;
 	int arrived[STATS_WATCHERS_MAX]; /* under the lock, as is the number */
 	unsigned arrived_count;
@@ -48,11 +48,12 @@ int stats_stream_open(struct stats_stream *s);
 /* Ends all watchers. It may be called twice. */
 void stats_stream_close(struct stats_stream *s);
 
-/* Sends what is due at now_ns; write(arg, to) appends the document, which has one line. Returns the
- * ms until the next call, or -1 without watchers: then the next call is due when wake_fd is
+/* Sends what is due at now_ns; write(source, to) appends the document, which has one line. Returns
+ * the ms until the next call, or -1 without watchers: then the next call is due when wake_fd is
  * readable. */
 int stats_stream_tick(struct stats_stream *s, uint64_t now_ns,
-                      void (*write)(void *arg, struct text *to), void *arg);
+                      void (*write)(const struct report_source *source, struct text *to),
+                      const struct report_source *source);
 
 /* Wakes the main thread. Any thread. */
 void stats_stream_wake(struct stats_stream *s);

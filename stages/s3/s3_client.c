@@ -1,65 +1,248 @@
-/* s3_client.c - operations on their way to the loop, and the life of the client. */
+/*
+ * s3_client.c - a queue of operations, and a thread that runs them with libcurl.
+ *
+ * The thread waits in curl_multi_poll(), which curl_multi_wakeup() ends. What it alone uses is not
+ * under the lock.
+ */
 #include "s3_client.h"
 
+#include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <netdb.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
 #include <unistd.h>
+
+#include <curl/curl.h>
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/network.h"
+#include "base/pool.h"
+#include "base/random.h"
+#include "conf/conf_endpoint.h"
 #include "log/log.h"
-#include "s3_address.h"
-#include "s3_loop.h"
+#include "s3_list.h"
+#include "s3_sign.h"
+#include "store/checksum.h"
+#include "store/directory.h"
+#include "telemetry/counter.h"
+
+#define LIBRARY "libcurl.so.4"
+#define TAG_HEADER "x-amz-meta-darkroom-tag"
+#define URL_MAX 1024
+#define HEADERS_MAX 8
+#define HEADER_LINE_MAX 2560
+#define ERROR_BODY_MAX 4096
+#define RATE_MIN 4096 /* bytes/s; below it, for the time of store.s3_timeout, an attempt ends */
+#define TIMEOUTS_MAX 12
+#define RESOLVE_MAX 1024
+#define ADDRESSES_MAX 8
+#define QUEUE_MAX 4096              /* operations that wait; further ones get -EBUSY */
+#define BACKOFF_NS (50 * NS_PER_MS) /* the longest time before the second attempt */
+#define BACKOFF_MAX_NS NS_PER_S
+#define BREAKER_WEIGHT 16
+#define BREAKER_TIMEOUT 8 /* the weight of a request that got no answer; that of others is 1 */
+#define BREAKER_OPEN_NS NS_PER_S
+#define PROBE_NS (500 * NS_PER_MS)
+#define PROBES_MAX 4 /* at once, of a store that does not answer */
+#define PROBE_BODY_MAX 16384
+
+static_assert(CURL_AT_LEAST_VERSION(7, 87, 0), "of CURLOPT_CA_CACHE_TIMEOUT");
+
+/* One request at a time on one of libcurl's handles. */
+struct transfer {
+	struct s3_client *client;
+	CURL *easy;
+	struct s3_op *op; /* NULL: free */
+	struct curl_slist *headers;
+	struct checksum *sum; /* of the content up to what has come */
+	int err;              /* of this side: no memory, or no room for the file */
+};
+
+/*
+ * While a store is away, requests fail at once and do not wait for it. The breaker opens when all
+ * requests have failed for BREAKER_OPEN_NS, and their failures weigh BREAKER_WEIGHT together. So
+ * neither a blip nor a pause of this process opens it. Any success closes it: while it is open, the
+ * client tries the store every PROBE_NS. Zeroed: closed.
+ */
+struct breaker {
+	uint64_t weight;   /* of the failures since the last success */
+	uint64_t first_ns; /* when the first of these requests began */
+	bool is_open;
+};
+
+struct s3_client {
+	/* fixed */
+	struct conf_endpoint endpoint;
+	char base[CONF_TEXT_MAX + 32]; /* "http://[::1]:9000" */
+	char host[CONF_TEXT_MAX + 16]; /* the Host field */
+	char bucket[CONF_TEXT_MAX], prefix[CONF_TEXT_MAX], region[CONF_NAME_MAX];
+	char ca_file[CONF_TEXT_MAX], keys_path[CONF_TEXT_MAX];
+	uint64_t timeout_ms;
+	struct curl_slist *resolve; /* the endpoint's addresses */
+	int directory_fd;
+	CURLM *multi;
+	struct transfer *transfer;
+	unsigned transfer_count;
+	/* of the main thread */
+	pthread_t thread;
+	bool is_started, has_keys_failed; /* has_keys_failed: and logged */
+	/* under the lock */
+	pthread_mutex_t lock;
+	struct s3_op *first, **end; /* operations that wait for their time, or for a handle */
+	size_t waiting;
+	struct s3_keys keys;
+	bool is_stopping;
+	/* of the client's thread */
+	struct breaker breaker;
+	uint64_t probe_ns; /* of the next one, while the breaker is open */
+	unsigned probes;   /* in flight */
+	struct random random;
+	struct s3_counters counters;
+};
+
+/* ---- libcurl ---- */
+
+/* It brings 29 libraries, 6 MB and 6 ms to the start of a process, which a daemon with files does
+ * not need. So it is loaded only here, and its functions are pointers. */
+/* clang-format off */
+#define CURL_FUNCTIONS(X) \
+	X(global_init) X(slist_append) X(slist_free_all) \
+	X(easy_init) X(easy_cleanup) X(easy_reset) X(easy_setopt) X(easy_getinfo) X(easy_header) \
+	X(easy_strerror) \
+	X(multi_init) X(multi_cleanup) X(multi_setopt) X(multi_add_handle) X(multi_remove_handle) \
+	X(multi_info_read) X(multi_perform) X(multi_poll) X(multi_wakeup)
+/* clang-format on */
+
+static struct {
+#define X(name) __typeof__(curl_##name) *name;
+	CURL_FUNCTIONS(X)
+#undef X
+} curl;
+
+/* Loads and initialises the library, which stays loaded. Returns 0, or -ENOENT with the reason
+ * logged. */
+static int load_curl(void)
+{
+	static const struct {
+		const char *name;
+		void *field;
+	} functions[] = {
+#define X(name) { "curl_" #name, &curl.name },
+		CURL_FUNCTIONS(X)
+#undef X
+	};
+	void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
+
+	for (size_t i = 0; library && i < COUNT_OF(functions); i++) {
+		void *function = dlsym(library, functions[i].name);
+
+		/* POSIX: both kinds of pointers have the same size. */
+		memcpy(functions[i].field, &function, sizeof function);
+		if (!function)
+			library = NULL;
+	}
+	if (library && curl.global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK)
+		return 0;
+	log_error("store.kind = s3 needs libcurl 7.87 or later, which cannot be loaded: %s",
+	          library ? "it has no memory" : dlerror());
+	return -ENOENT;
+}
 
 /* ---- operations ---- */
 
-static void count_verb(struct s3_counters *counters, enum s3_verb verb)
+/* Releases what an attempt has received, before another one. */
+static void reset(struct s3_op *op)
 {
-	_Atomic uint64_t *const by_verb[S3_VERB_COUNT] = { NULL, &counters->gets, &counters->puts,
-		                                           &counters->deletes, &counters->lists };
+	size_t body_max = op->body_max > ERROR_BODY_MAX ? op->body_max : ERROR_BODY_MAX;
 
-	atomic_fetch_add_explicit(by_verb[verb], 1, memory_order_relaxed);
+	if (op->fd >= 0)
+		close(op->fd);
+	op->fd = -1;
+	op->length = 0;
+	text_fini(&op->body);
+	text_init_growable(&op->body, body_max + 1);
 }
 
-/* Puts the operation into the inbox. Returns 0, -EBUSY or -ECANCELED. */
-static int enqueue(struct s3_client *c, struct s3_op *op)
+/* Ends an operation with its error. */
+static void finish(struct s3_client *c, struct s3_op *op, int err)
+{
+	op->err = err;
+	if (err == S3_AWAY || err == S3_DAMAGED)
+		counter_add_shared(&c->counters.failed);
+	atomic_fetch_sub_explicit(&c->counters.in_flight, 1, memory_order_relaxed);
+	op->done(op); /* which may free it */
+}
+
+/* Appends to the operations that wait, if there are fewer than max. Returns 0, -EBUSY or
+ * -ECANCELED. */
+static int enqueue(struct s3_client *c, struct s3_op *op, size_t max)
 {
 	int err = 0;
 
+	op->next = NULL;
 	pthread_mutex_lock(&c->lock);
-	if (c->is_stopping)
+	if (c->is_stopping) {
 		err = -ECANCELED;
-	else if (atomic_fetch_add_explicit(&c->waiting, 1, memory_order_relaxed) >= S3_QUEUE_MAX) {
-		atomic_fetch_sub_explicit(&c->waiting, 1, memory_order_relaxed);
+	} else if (c->waiting >= max) {
 		err = -EBUSY;
 	} else {
-		s3_ops_append(&c->inbox, op);
+		*c->end = op;
+		c->end = &op->next;
+		c->waiting++;
 	}
 	pthread_mutex_unlock(&c->lock);
 	return err;
 }
 
+/* Takes the first operation that is due, or returns NULL. Lowers *next_ns to the time of those
+ * before it, which are not. */
+static struct s3_op *take_due(struct s3_client *c, uint64_t now, uint64_t *next_ns)
+{
+	struct s3_op *op, **at = &c->first;
+
+	pthread_mutex_lock(&c->lock);
+	for (; (op = *at) && op->due_ns > now; at = &op->next)
+		*next_ns = op->due_ns < *next_ns ? op->due_ns : *next_ns;
+	if (op) {
+		*at = op->next;
+		c->end = op->next ? c->end : at;
+		c->waiting--;
+	}
+	pthread_mutex_unlock(&c->lock);
+	return op;
+}
+
 void s3_client_submit(struct s3_client *c, struct s3_op *op)
 {
-	static const uint64_t one = 1;
+	_Atomic uint64_t *const counters[] = { [S3_GET] = &c->counters.gets,
+		                               [S3_PUT] = &c->counters.puts,
+		                               [S3_DELETE] = &c->counters.deletes,
+		                               [S3_LIST] = &c->counters.lists };
 
 	op->fd = -1;
 	op->err = 0;
 	op->attempts = 0;
 	op->etag[0] = '\0';
 	op->body = (struct text){ 0 };
-	s3_op_reset(op);
-	op->end_ns = clock_ns() + 4 * c->target.timeout_ms * NS_PER_MS;
-	count_verb(&c->counters, op->verb);
+	reset(op);
+	op->due_ns = 0;
+	op->end_ns = clock_ns() + 4 * c->timeout_ms * NS_PER_MS;
+	counter_add_shared(counters[op->verb]);
 	atomic_fetch_add_explicit(&c->counters.in_flight, 1, memory_order_relaxed);
-	int err = enqueue(c, op);
+	int err = enqueue(c, op, QUEUE_MAX);
 
 	if (err)
-		s3_loop_finish(c, op, err);
-	else if (write(c->wake_fd, &one, sizeof one) < 0 && errno != EAGAIN)
-		log_error("store: cannot wake its thread: %s", strerror(errno));
+		finish(c, op, err);
+	else
+		curl.multi_wakeup(c->multi);
 }
 
 struct running {
@@ -93,7 +276,635 @@ void s3_client_run(struct s3_client *c, struct s3_op *ops, size_t count)
 	pthread_mutex_unlock(&r.lock);
 }
 
-bool s3_client_is_away(struct s3_client *c)
+/* ---- the request ---- */
+
+/* Writes the escaped path of a key, with its bucket. */
+static void write_path(const struct s3_client *c, const char *key, struct text *path)
+{
+	text_puts(path, "/");
+	s3_escape(path, c->bucket, false);
+	if (!*key)
+		return;
+	text_puts(path, "/");
+	s3_escape(path, c->prefix, true);
+	s3_escape(path, key, true);
+}
+
+/* The names stand in order, as they must be signed. */
+static void write_query(const struct s3_client *c, const struct s3_op *op, struct text *query)
+{
+	text_printf(query, "list-type=2&max-keys=%u&prefix=", op->max);
+	s3_escape(query, c->prefix, false);
+	s3_escape(query, op->key, false);
+	if (!*op->after)
+		return;
+	text_puts(query, "&start-after=");
+	s3_escape(query, c->prefix, false);
+	s3_escape(query, op->after, false);
+}
+
+static int add_line(struct transfer *t, const char *name, const char *value)
+{
+	char line[HEADER_LINE_MAX];
+	int n = snprintf(line, sizeof line, "%s:%s%s", name, *value ? " " : "", value);
+	struct curl_slist *list =
+		n > 0 && (size_t)n < sizeof line ? curl.slist_append(t->headers, line) : NULL;
+
+	explicit_bzero(line, sizeof line);
+	if (!list)
+		return -ENOMEM;
+	t->headers = list;
+	return 0;
+}
+
+static const char *method_of(const struct s3_op *op)
+{
+	return op->verb == S3_PUT ? "PUT" : op->verb == S3_DELETE ? "DELETE" : "GET";
+}
+
+/* Signs the request and lists its headers. */
+static int add_headers(struct transfer *t, const struct s3_keys *keys, const char *path,
+                       const char *query)
+{
+	const struct s3_client *c = t->client;
+	const struct s3_op *op = t->op;
+	char date[S3_DATE_MAX], authorization[S3_AUTHORIZATION_MAX],
+		hash[S3_HASH_MAX] = S3_UNSIGNED;
+	struct s3_header header[HEADERS_MAX];
+	unsigned n = 0;
+	int err = 0;
+
+	s3_date(time(NULL), date);
+	/* The store refuses content that has another hash. With the SHA instructions of today's
+	 * processors that takes half the CPU time of an MD5, which the store would return as the
+	 * entity tag. */
+	if (op->verb == S3_PUT)
+		s3_hash(op->data, op->size, hash);
+	header[n++] = (struct s3_header){ "host", c->host };
+	if (op->match[0])
+		header[n++] =
+			(struct s3_header){ op->match[0] == '*' ? "if-none-match" : "if-match",
+			                    op->match };
+	header[n++] = (struct s3_header){ "x-amz-content-sha256", hash };
+	header[n++] = (struct s3_header){ "x-amz-date", date };
+	if (op->verb == S3_PUT && op->tag[0])
+		header[n++] = (struct s3_header){ TAG_HEADER, op->tag };
+	if (keys->session[0])
+		header[n++] = (struct s3_header){ "x-amz-security-token", keys->session };
+	const struct s3_request request = { c->region, method_of(op), path, query,
+		                            c->host,   header,        n,    hash };
+
+	if (!s3_sign(keys, &request, date, authorization))
+		return -EINVAL;
+	for (unsigned i = 1; i < n && !err; i++) /* libcurl writes the first one, "host" */
+		err = add_line(t, header[i].name, header[i].value);
+	if (!err)
+		err = add_line(t, "authorization", authorization);
+	if (!err && op->verb == S3_PUT)
+		err = add_line(t, "content-type", op->type);
+	/* libcurl would wait for a "100 Continue". */
+	return err ? err : add_line(t, "expect", "");
+}
+
+static size_t on_body(char *data, size_t one, size_t size, void *arg);
+
+/* Sets the options; a handle that libcurl cannot set up has no memory. */
+static int set_options(struct transfer *t, const char *url)
+{
+	const struct s3_client *c = t->client;
+	const struct s3_op *op = t->op;
+	long timeout_ms = (long)c->timeout_ms;
+	char range[48];
+	bool is_bad = false;
+
+#define SET(option, value) \
+	(is_bad |= curl.easy_setopt(t->easy, CURLOPT_##option, value) != CURLE_OK)
+	curl.easy_reset(t->easy);
+	SET(URL, url);
+	SET(PROTOCOLS_STR, "http,https");
+	SET(HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+	SET(PATH_AS_IS, 1L);
+	SET(NOSIGNAL, 1L);
+	SET(PROXY, "");
+	SET(RESOLVE, c->resolve);
+	SET(HTTPHEADER, t->headers);
+	SET(PRIVATE, (char *)t);
+	SET(WRITEFUNCTION, on_body);
+	SET(WRITEDATA, t);
+	SET(FILETIME, 1L);
+	SET(CONNECTTIMEOUT_MS, timeout_ms / 2);
+	SET(LOW_SPEED_LIMIT, (long)RATE_MIN);
+	SET(LOW_SPEED_TIME, (timeout_ms + 999) / 1000);
+	SET(TIMEOUT_MS, timeout_ms * TIMEOUTS_MAX);
+	if (c->endpoint.is_tls) {
+		SET(CAINFO, c->ca_file);
+		SET(CA_CACHE_TIMEOUT, -1L);
+	}
+	if (op->verb == S3_PUT) { /* not UPLOAD: a repeated request needs no callback to rewind */
+		SET(POSTFIELDSIZE_LARGE, (curl_off_t)op->size);
+		SET(POSTFIELDS, op->data);
+	}
+	if (op->part_max) {
+		snprintf(range, sizeof range, "%" PRIu64 "-%" PRIu64, op->at,
+		         op->at + op->part_max - 1);
+		SET(RANGE, range);
+	}
+	SET(CUSTOMREQUEST, method_of(op));
+#undef SET
+	return is_bad ? -ENOMEM : 0;
+}
+
+/* Prepares the request of an operation, signed now. Returns 0 or -errno. */
+static int prepare(struct transfer *t, const struct s3_keys *keys)
+{
+	struct s3_client *c = t->client;
+	const struct s3_op *op = t->op;
+	char path_data[URL_MAX], query_data[URL_MAX], url_data[2 * URL_MAX];
+	struct text path, query, url;
+
+	if (op->sum)
+		checksum_copy(t->sum, op->sum);
+	else
+		checksum_reset(t->sum);
+	text_init(&path, path_data, sizeof path_data);
+	text_init(&query, query_data, sizeof query_data);
+	text_init(&url, url_data, sizeof url_data);
+	write_path(c, op->verb == S3_LIST ? "" : op->key, &path);
+	if (op->verb == S3_LIST)
+		write_query(c, op, &query);
+	text_printf(&url, "%s%s%s%s", c->base, path_data, query.length ? "?" : "", query_data);
+	int err = path.overflowed || query.overflowed || url.overflowed ? -EINVAL : 0;
+
+	if (!err)
+		err = add_headers(t, keys, path_data, query_data);
+	return err ? err : set_options(t, url_data);
+}
+
+void s3_client_presign(struct s3_client *c, const char *key, unsigned seconds, struct text *url)
+{
+	char date[S3_DATE_MAX], path_data[URL_MAX], query_data[4 * URL_MAX];
+	struct text path, query;
+
+	text_init(&path, path_data, sizeof path_data);
+	text_init(&query, query_data, sizeof query_data);
+	write_path(c, key, &path);
+	s3_date(time(NULL), date);
+	pthread_mutex_lock(&c->lock);
+	const struct s3_request request = {
+		.region = c->region, .method = "GET", .path = path_data, .host = c->host
+	};
+
+	s3_presign(&c->keys, &request, date, seconds, &query);
+	pthread_mutex_unlock(&c->lock);
+	text_printf(url, "%s%s?%s", c->base, path_data, query_data);
+	url->overflowed |= path.overflowed || query.overflowed;
+}
+
+/* ---- the answer ---- */
+
+/* Copies the value of a field of the answer; "" if there is none, or it is too long. */
+static void take_field(const struct transfer *t, const char *name, char *value, size_t size)
+{
+	struct curl_header *header;
+	int length = 0;
+
+	if (curl.easy_header(t->easy, name, 0, CURLH_HEADER, -1, &header) == CURLHE_OK)
+		length = snprintf(value, size, "%s", header->value);
+	if (length <= 0 || (size_t)length >= size)
+		value[0] = '\0';
+}
+
+static size_t break_off(struct transfer *t, int err)
+{
+	t->err = err;
+	return 0; /* libcurl ends the transfer */
+}
+
+static long status_of(const struct transfer *t)
+{
+	long status = 0;
+
+	curl.easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
+	return status;
+}
+
+/* Returns whether the body is what was asked for. 206: a part of it (RFC 9110, 15.3.7). */
+static bool is_content(const struct transfer *t)
+{
+	long status = status_of(t);
+
+	return status == 200 || (status == 206 && t->op->part_max);
+}
+
+static size_t to_file(struct transfer *t, const char *data, size_t size)
+{
+	struct s3_op *op = t->op;
+
+	if (op->part_max && op->length > op->part_max)
+		return break_off(t, -EFBIG);
+	if (op->fd < 0) /* a part is kept in memory, which a busy disk does not delay */
+		op->fd = op->part_max ? memfd_create("s3", MFD_CLOEXEC)
+		                      : openat(t->client->directory_fd, ".",
+		                               O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	if (op->fd < 0)
+		return break_off(t, -errno);
+	int err = directory_write_all(op->fd, data, size);
+
+	return err ? break_off(t, err) : size;
+}
+
+/* For CURLOPT_WRITEFUNCTION; arg: the transfer. */
+static size_t on_body(char *data, size_t one, size_t size, void *arg)
+{
+	struct transfer *t = arg;
+	struct s3_op *op = t->op;
+	bool has_content = is_content(t);
+
+	(void)one;
+	if (has_content && op->verb == S3_GET) {
+		op->length += size;
+		checksum_add(t->sum, data, size);
+	}
+	if (has_content && op->to_file)
+		return to_file(t, data, size);
+	size_t room = (has_content ? op->body_max : ERROR_BODY_MAX) - op->body.length;
+
+	if (size > room && has_content)
+		return break_off(t, -EFBIG);
+	/* Of the page of a proxy, the beginning will do. */
+	text_put(&op->body, data, size < room ? size : room);
+	return op->body.overflowed ? break_off(t, -ENOMEM) : size;
+}
+
+/* Sets what the answer is of the object. Returns whether that is what was asked for. */
+static bool is_part(const struct transfer *t)
+{
+	struct s3_op *op = t->op;
+	uint64_t first, last, total;
+	char range[96], more;
+
+	if (op->length == 0 && op->to_file)
+		return false; /* no image or variant is empty */
+	if (status_of(t) == 200) {
+		op->total = op->length;
+		return op->at == 0;
+	}
+	take_field(t, "Content-Range", range, sizeof range); /* RFC 9110, 14.4 */
+	if (sscanf(range, "bytes %" SCNu64 "-%" SCNu64 "/%" SCNu64 "%c", &first, &last, &total,
+	           &more) != 3)
+		return false;
+	op->total = total;
+	return first == op->at && last < total && last - first + 1 == op->length &&
+	       (op->length == op->part_max || last + 1 == total);
+}
+
+/* Returns whether the content is what was asked for, and has the checksum of its tag if it is all,
+ * or the last part of what was verified so far. */
+static bool is_intact(const struct transfer *t)
+{
+	struct s3_op *op = t->op;
+	char sum[CHECKSUM_LENGTH + 1], tag[STORE_TAG_MAX];
+
+	if (!is_part(t))
+		return false;
+	take_field(t, TAG_HEADER, tag, sizeof tag);
+	/* Another content has another tag. */
+	if (op->tag[0] && strcmp(op->tag, tag) != 0)
+		return false;
+	bool is_last = op->at + op->length == op->total;
+
+	checksum_write(t->sum, sum);
+	if (is_last && (op->sum || op->at == 0) && strncmp(sum, tag, CHECKSUM_LENGTH) != 0)
+		return false;
+	if (!is_last && op->sum)
+		checksum_copy(op->sum, t->sum);
+	memcpy(op->tag, tag, sizeof op->tag);
+	return true;
+}
+
+enum verdict {
+	DONE = 1, /* op->err is 0, the object's state, or of this side */
+	RETRY,    /* the store lives, and its answer is not the one that is wanted */
+	GONE      /* it does not answer, or says that it cannot */
+};
+
+/* Counts and logs that an attempt has failed. detail: "" without one. */
+static enum verdict failed(struct transfer *t, int err, _Atomic uint64_t *counter, const char *what,
+                           const char *detail, enum verdict verdict)
+{
+	struct s3_op *op = t->op;
+
+	op->err = err;
+	counter_add_shared(counter);
+	log_warning("store: %s %s: %s%s%s; attempt %u of %u", method_of(op), op->key, what,
+	            *detail ? ": " : "", detail, op->attempts, S3_ATTEMPTS_MAX);
+	return verdict;
+}
+
+/* Returns what a status tells of the object, or 0: it tells nothing of it. */
+static int state_of(const struct s3_op *op, long status, const char *code)
+{
+	if (status == 404 && strcmp(code, "NoSuchKey") == 0)
+		return op->verb == S3_GET || op->match[0] ? -ENOENT : 0;
+	if (!op->match[0])
+		return 0;
+	return status == 412 ? -EEXIST : status == 501 ? -EOPNOTSUPP : 0;
+}
+
+/* Judges an answer without an error of the connection: sets op->err and the results. */
+static enum verdict judge_answer(struct transfer *t)
+{
+	struct s3_counters *counters = &t->client->counters;
+	struct s3_op *op = t->op;
+	struct s3_list list;
+	char code[64], what[32];
+	long status = status_of(t);
+	bool is_good = op->verb == S3_DELETE ? status == 204 || status == 200 : is_content(t);
+
+	take_field(t, "ETag", op->etag, sizeof op->etag);
+	if (is_good &&
+	    ((op->verb == S3_GET && !is_intact(t)) || (op->verb == S3_PUT && !op->etag[0]) ||
+	     (op->verb == S3_LIST && !s3_list_begin(&list, op->body.data, op->body.length))))
+		return failed(t, S3_DAMAGED, &counters->damaged, "the answer is not right",
+		              op->verb == S3_PUT ? "entity tag" : "content", RETRY);
+	if (is_good)
+		return DONE;
+	s3_get_code(op->body.data, op->body.length, code, sizeof code);
+	op->err = state_of(op, status, code);
+	if (op->err)
+		return DONE;
+	snprintf(what, sizeof what, "status %ld", status);
+	/* Ceph's gateway answers 408 while its disks are away, and 403 later. */
+	bool is_gone = status >= 500 || status == 403 || status == 408 || status == 429;
+
+	return failed(t, status == 409 && op->match[0] ? -EAGAIN : S3_AWAY, &counters->rejected,
+	              what, code, is_gone ? GONE : RETRY);
+}
+
+/* Judges an attempt, with the operation's results filled in. */
+static enum verdict judge(struct transfer *t, CURLcode result)
+{
+	struct s3_counters *counters = &t->client->counters;
+	curl_off_t modified = -1;
+
+	curl.easy_getinfo(t->easy, CURLINFO_FILETIME_T, &modified);
+	t->op->modified = modified > 0 ? (time_t)modified : 0;
+	t->op->err = t->err;
+	if (t->err)
+		return DONE;
+	if (result == CURLE_OK)
+		return judge_answer(t);
+	return failed(t, S3_AWAY,
+	              result == CURLE_OPERATION_TIMEDOUT ? &counters->timeouts
+	              : result == CURLE_PARTIAL_FILE     ? &counters->damaged
+	                                                 : &counters->broken,
+	              curl.easy_strerror(result), "", GONE);
+}
+
+/* ---- a store that is away ---- */
+
+/* Note the result of a request. Return whether the breaker has closed, or opened. */
+static bool breaker_succeeded(struct breaker *b)
+{
+	bool was_open = b->is_open;
+
+	*b = (struct breaker){ .is_open = false };
+	return was_open;
+}
+
+static bool breaker_failed(struct breaker *b, unsigned weight, uint64_t began_ns, uint64_t now_ns)
+{
+	if (b->weight == 0)
+		b->first_ns = began_ns;
+	b->weight += weight;
+	if (b->is_open || b->weight < BREAKER_WEIGHT || now_ns - b->first_ns < BREAKER_OPEN_NS)
+		return false;
+	b->is_open = true;
+	return true;
+}
+
+static void note_success(struct s3_client *c)
+{
+	if (!breaker_succeeded(&c->breaker))
+		return;
+	atomic_store(&c->counters.is_away, false);
+	log_notice("store: %s answers again; serving", c->base);
+}
+
+static void note_failure(struct s3_client *c, const struct s3_op *op, CURLcode result)
+{
+	uint64_t now = clock_ns();
+
+	if (!breaker_failed(&c->breaker, result == CURLE_OPERATION_TIMEDOUT ? BREAKER_TIMEOUT : 1,
+	                    op->began_ns, now))
+		return;
+	c->probe_ns = now;
+	atomic_store(&c->counters.is_away, true);
+	counter_add_shared(&c->counters.outages);
+	log_error("store: %s does not answer as it should; responding 503, and trying again every "
+	          "%d ms",
+	          c->base, (int)(PROBE_NS / NS_PER_MS));
+}
+
+static void probe_done(struct s3_op *op)
+{
+	struct s3_client *c = op->arg;
+
+	c->probes--;
+	text_fini(&op->body);
+	free(op);
+}
+
+/* Asks the store for a list of one key. Its success ends the outage. */
+static void probe(struct s3_client *c)
+{
+	struct s3_op *op = c->probes < PROBES_MAX ? malloc(sizeof *op) : NULL;
+
+	if (!op)
+		return;
+	*op = (struct s3_op){ .verb = S3_LIST,
+		              .max = 1,
+		              .body_max = PROBE_BODY_MAX,
+		              .is_once = true,
+		              .done = probe_done,
+		              .arg = c };
+	c->probes++;
+	s3_client_submit(c, op);
+}
+
+/* ---- attempts ---- */
+
+/* Lets the operation wait for another attempt, or ends it. */
+static void try_later(struct s3_client *c, struct s3_op *op)
+{
+	uint64_t now = clock_ns(), longest = BACKOFF_NS << (op->attempts - 1);
+	int err = op->err;
+
+	if (op->attempts < S3_ATTEMPTS_MAX && now < op->end_ns && !op->is_once) {
+		longest = longest < BACKOFF_MAX_NS ? longest : BACKOFF_MAX_NS;
+		op->due_ns = now + random_next(&c->random) % longest;
+		counter_add_shared(&c->counters.retried);
+		err = enqueue(c, op, SIZE_MAX);
+	}
+	if (err)
+		finish(c, op, err);
+}
+
+/* Ends an attempt. The handle is free then. */
+static void end(struct transfer *t, CURLcode result)
+{
+	struct s3_client *c = t->client;
+	struct s3_op *op = t->op;
+
+	curl.multi_remove_handle(c->multi, t->easy);
+	enum verdict verdict = judge(t, result);
+
+	if (op->err)
+		reset(op);
+	curl.slist_free_all(t->headers);
+	t->headers = NULL;
+	t->op = NULL;
+	if (verdict == GONE)
+		note_failure(c, op, result);
+	else if (!t->err)
+		note_success(c);
+	if (verdict == DONE)
+		finish(c, op, op->err);
+	else
+		try_later(c, op);
+}
+
+static void start(struct transfer *t, struct s3_op *op)
+{
+	struct s3_client *c = t->client;
+	struct s3_keys keys;
+
+	t->op = op;
+	op->attempts++;
+	op->began_ns = clock_ns();
+	pthread_mutex_lock(&c->lock);
+	keys = c->keys;
+	pthread_mutex_unlock(&c->lock);
+	t->err = prepare(t, &keys);
+	explicit_bzero(&keys, sizeof keys);
+	if (!t->err && curl.multi_add_handle(c->multi, t->easy) != CURLM_OK)
+		t->err = -ENOMEM;
+	if (t->err)
+		end(t, CURLE_OK);
+}
+
+static struct transfer *find_idle(struct s3_client *c)
+{
+	unsigned i = 0;
+
+	while (i < c->transfer_count && c->transfer[i].op)
+		i++;
+	return i < c->transfer_count ? &c->transfer[i] : NULL;
+}
+
+/* Starts what is due and has a handle. Returns the ms until something else is due. */
+static int start_due(struct s3_client *c)
+{
+	uint64_t now = clock_ns(), next_ns = now + NS_PER_S;
+	struct transfer *t;
+	struct s3_op *op;
+
+	if (c->breaker.is_open && now >= c->probe_ns) {
+		c->probe_ns = now + PROBE_NS;
+		probe(c);
+	}
+	while ((t = find_idle(c)) && (op = take_due(c, now, &next_ns))) {
+		if (!c->breaker.is_open || op->done == probe_done) {
+			start(t, op);
+			continue;
+		}
+		counter_add_shared(&c->counters.refused);
+		finish(c, op, S3_AWAY);
+	}
+	if (c->breaker.is_open && c->probe_ns < next_ns)
+		next_ns = c->probe_ns;
+	return next_ns > now ? (int)((next_ns - now) / NS_PER_MS) + 1 : 0;
+}
+
+/* Ends what libcurl has ended. */
+static void end_transfers(struct s3_client *c)
+{
+	CURLMsg *message;
+	int left;
+
+	while ((message = curl.multi_info_read(c->multi, &left))) {
+		struct transfer *t = NULL;
+
+		if (message->msg != CURLMSG_DONE)
+			continue;
+		CURLcode result = message->data.result; /* the message ends with the handle */
+
+		curl.easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, (char **)&t);
+		end(t, result);
+	}
+}
+
+/* ---- the thread ---- */
+
+static bool is_over(struct s3_client *c)
+{
+	pthread_mutex_lock(&c->lock);
+	bool is_stopping = c->is_stopping;
+
+	pthread_mutex_unlock(&c->lock);
+	return is_stopping;
+}
+
+static void stop(struct s3_client *c)
+{
+	pthread_mutex_lock(&c->lock);
+	c->is_stopping = true;
+	pthread_mutex_unlock(&c->lock);
+}
+
+/* Ends all operations. */
+static void cancel_all(struct s3_client *c)
+{
+	uint64_t ignored = 0;
+	struct s3_op *op;
+
+	for (unsigned i = 0; i < c->transfer_count; i++)
+		if (c->transfer[i].op) {
+			c->transfer[i].err = -ECANCELED;
+			end(&c->transfer[i], CURLE_OK);
+		}
+	while ((op = take_due(c, UINT64_MAX, &ignored)))
+		finish(c, op, -ECANCELED);
+}
+
+/* Runs until is_stopping. */
+static void *run(void *arg)
+{
+	struct s3_client *c = arg;
+	CURLMcode result = CURLM_OK;
+	int running;
+
+	pthread_setname_np(pthread_self(), "s3");
+	while (!is_over(c) && result == CURLM_OK) {
+		result = curl.multi_perform(c->multi, &running);
+		end_transfers(c);
+		int wait_ms = start_due(c); /* libcurl does not wait for what is started here */
+
+		if (result == CURLM_OK)
+			result = curl.multi_poll(c->multi, NULL, 0, wait_ms, NULL);
+	}
+	if (result != CURLM_OK)
+		log_error("store: no memory for its event loop; no object can be read or written "
+		          "until the next start");
+	stop(c);
+	cancel_all(c);
+	pool_thread_fini();
+	return NULL;
+}
+
+/* ---- what others ask ---- */
+
+bool s3_client_is_away(const struct s3_client *c)
 {
 	return atomic_load_explicit(&c->counters.is_away, memory_order_relaxed);
 }
@@ -108,101 +919,180 @@ void s3_client_count_orphans(struct s3_client *c, unsigned count)
 	atomic_fetch_add_explicit(&c->counters.orphans, count, memory_order_relaxed);
 }
 
-void s3_client_set_secret(struct s3_client *c, const struct s3_secret *secret)
-{
-	pthread_mutex_lock(&c->lock);
-	c->secret = *secret;
-	pthread_mutex_unlock(&c->lock);
-}
-
 size_t s3_client_prefix_length(const struct s3_client *c)
 {
-	return strlen(c->target.prefix);
+	return strlen(c->prefix);
 }
 
-void s3_client_presign(struct s3_client *c, const char *key, unsigned seconds, struct text *url)
+/* ---- life ---- */
+
+void s3_client_check_keys(struct s3_client *c)
 {
-	char date[S3_DATE_MAX], path_data[S3_URL_MAX], query_data[4 * S3_URL_MAX];
-	struct text path, query;
+	struct s3_keys keys;
+	int err = s3_keys_read(c->keys_path, &keys);
 
-	text_init(&path, path_data, sizeof path_data);
-	text_init(&query, query_data, sizeof query_data);
-	s3_target_path(&c->target, key, &path);
-	s3_date(time(NULL), date);
-	pthread_mutex_lock(&c->lock);
-	const struct s3_keys keys = { c->secret.id, c->secret.secret, c->secret.session,
-		                      c->target.region };
-	const struct s3_request request = { .method = "GET",
-		                            .path = path_data,
-		                            .host = c->target.host };
-
-	s3_presign(&keys, &request, date, seconds, &query);
-	pthread_mutex_unlock(&c->lock);
-	text_puts(url, c->target.base);
-	text_puts(url, path_data);
-	text_puts(url, "?");
-	text_puts(url, query_data);
-	url->overflowed |= path.overflowed || query.overflowed;
+	if (err && !c->has_keys_failed)
+		log_error("store.s3_credentials: cannot read %s: %s; the earlier keys stay",
+		          c->keys_path,
+		          err == -EINVAL ? "expected aws_access_key_id and aws_secret_access_key"
+		                         : strerror(-err));
+	c->has_keys_failed = err != 0;
+	if (!err && memcmp(&keys, &c->keys, sizeof keys) != 0) {
+		if (c->keys.id[0])
+			log_notice(
+				"store.s3_credentials: the keys have changed; using the new ones");
+		pthread_mutex_lock(&c->lock);
+		c->keys = keys;
+		pthread_mutex_unlock(&c->lock);
+	}
+	explicit_bzero(&keys, sizeof keys);
 }
 
-int s3_client_start(struct s3_client *c)
+/* Appends an address as libcurl reads it. */
+static void add_address(struct text *line, const struct addrinfo *ai, bool is_first)
 {
-	int err = -pthread_create(&c->thread, NULL, s3_loop_run, c);
+	char host[NI_MAXHOST];
 
-	if (err)
-		log_error("store: cannot start its thread: %s", strerror(-err));
-	c->is_started = !err;
-	return err;
-}
-
-void s3_client_stop(struct s3_client *c)
-{
-	static const uint64_t one = 1;
-
-	if (!c->is_started)
+	if (getnameinfo(ai->ai_addr, ai->ai_addrlen, host, sizeof host, NULL, 0, NI_NUMERICHOST))
 		return;
-	pthread_mutex_lock(&c->lock);
-	c->is_stopping = true;
-	pthread_mutex_unlock(&c->lock);
-	if (write(c->wake_fd, &one, sizeof one) < 0 && errno != EAGAIN)
-		log_error("store: cannot wake its thread: %s", strerror(errno));
-	pthread_join(c->thread, NULL);
-	c->is_started = false;
+	text_printf(line, ai->ai_family == AF_INET6 ? "%s[%s]" : "%s%s", is_first ? "" : ",", host);
 }
 
-int s3_client_new(struct s3_client **out, const struct conf *conf, int directory_fd)
+/* Looks up the addresses of the endpoint, once: the sandbox has no resolver. Returns 0, or -errno
+ * with the reason logged. Blocks. */
+static int look_up(struct s3_client *c)
+{
+	const struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM };
+	struct addrinfo *list;
+	char data[RESOLVE_MAX];
+	struct text line;
+	int code = getaddrinfo(c->endpoint.host, NULL, &hints, &list);
+	unsigned count = 0;
+
+	if (code) {
+		log_error("store.s3_endpoint: cannot look up %s: %s", c->endpoint.host,
+		          gai_strerror(code));
+		return -EHOSTUNREACH;
+	}
+	text_init(&line, data, sizeof data);
+	text_printf(&line, "%s:%u:", c->endpoint.host, c->endpoint.port);
+	for (const struct addrinfo *ai = list; ai && count < ADDRESSES_MAX; ai = ai->ai_next)
+		add_address(&line, ai, count++ == 0);
+	freeaddrinfo(list);
+	c->resolve = line.overflowed ? NULL : curl.slist_append(NULL, data);
+	return c->resolve ? 0 : -ENOMEM;
+}
+
+/* Takes over where the store is. Returns 0, or -errno with the reason logged. Blocks. */
+static int find_store(struct s3_client *c, const struct conf *conf)
+{
+	uint8_t address[NETWORK_ADDRESS_SIZE];
+	char port[8] = "";
+
+	if (!conf_endpoint_parse(conf->store.s3_endpoint, &c->endpoint))
+		return -EINVAL;
+	const char *host = c->endpoint.host;
+	bool is_ipv6 = strchr(host, ':') != NULL;
+
+	if (!c->endpoint.has_usual_port)
+		snprintf(port, sizeof port, ":%u", c->endpoint.port);
+	snprintf(c->host, sizeof c->host, is_ipv6 ? "[%s]%s" : "%s%s", host, port);
+	snprintf(c->base, sizeof c->base, "%s://%s", c->endpoint.is_tls ? "https" : "http",
+	         c->host);
+	c->timeout_ms = conf->store.s3_timeout_ms;
+	memcpy(c->bucket, conf->store.s3_bucket, sizeof c->bucket);
+	memcpy(c->prefix, conf->store.s3_prefix, sizeof c->prefix);
+	memcpy(c->region, conf->store.s3_region, sizeof c->region);
+	memcpy(c->ca_file, conf->store.s3_ca_file, sizeof c->ca_file);
+	memcpy(c->keys_path, conf->store.s3_credentials, sizeof c->keys_path);
+	return network_parse_address(host, strlen(host), address) ? 0 : look_up(c);
+}
+
+/* Makes a handle for each connection. Returns 0 or -ENOMEM. */
+static int make_transfers(struct s3_client *c, unsigned count)
+{
+	long connections = (long)count;
+
+	c->multi = curl.multi_init();
+	c->transfer = calloc(count, sizeof *c->transfer);
+	if (!c->multi || !c->transfer ||
+	    curl.multi_setopt(c->multi, CURLMOPT_MAXCONNECTS, connections) ||
+	    curl.multi_setopt(c->multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, connections))
+		return -ENOMEM;
+	for (unsigned i = 0; i < count; i++) {
+		struct transfer *t = &c->transfer[c->transfer_count++];
+
+		t->client = c;
+		t->easy = curl.easy_init();
+		t->sum = checksum_new();
+		if (!t->easy || !t->sum)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+int s3_client_open(struct s3_client **out, const struct conf *conf, int directory_fd)
 {
 	struct s3_client *c = calloc(1, sizeof *c);
-	unsigned connections = (unsigned)conf->store.s3_connections;
 
 	*out = c;
 	if (!c)
 		return -ENOMEM;
 	pthread_mutex_init(&c->lock, NULL);
-	c->wake_fd = -1;
+	c->end = &c->first;
+	c->directory_fd = directory_fd;
 	c->random = random_stream(clock_ns(), (uint64_t)getpid());
-	int err = s3_curl_load();
+	int err = load_curl();
 
 	if (!err)
-		err = s3_address_target(&c->target, conf);
-	c->target.directory_fd = directory_fd;
+		err = find_store(c, conf);
 	if (!err)
-		err = s3_loop_open(c, connections);
-	if (err)
+		err = make_transfers(c, (unsigned)conf->experiment.s3_connections);
+	if (err) {
 		log_error("store: cannot make the client of %s: %s", conf->store.s3_endpoint,
 		          strerror(-err));
+		return err;
+	}
+	s3_client_check_keys(c);
+	return c->has_keys_failed ? -EACCES : 0;
+}
+
+int s3_client_start(struct s3_client *c)
+{
+	int err = c ? -pthread_create(&c->thread, NULL, run, c) : 0;
+
+	if (err)
+		log_error("store: cannot start its thread: %s", strerror(-err));
+	if (c)
+		c->is_started = !err;
 	return err;
 }
 
-void s3_client_free(struct s3_client *c)
+void s3_client_stop(struct s3_client *c)
+{
+	if (!c || !c->is_started)
+		return;
+	stop(c);
+	curl.multi_wakeup(c->multi);
+	pthread_join(c->thread, NULL);
+	c->is_started = false;
+}
+
+void s3_client_close(struct s3_client *c)
 {
 	if (!c)
 		return;
 	s3_client_stop(c);
-	s3_loop_close(c);
-	if (c->target.resolve)
-		s3_curl.slist_free_all(c->target.resolve);
-	explicit_bzero(&c->secret, sizeof c->secret);
+	for (unsigned i = 0; i < c->transfer_count; i++) {
+		checksum_free(c->transfer[i].sum);
+		curl.easy_cleanup(c->transfer[i].easy);
+	}
+	if (c->multi)
+		curl.multi_cleanup(c->multi);
+	if (c->resolve)
+		curl.slist_free_all(c->resolve);
+	free(c->transfer);
+	explicit_bzero(&c->keys, sizeof c->keys);
 	pthread_mutex_destroy(&c->lock);
 	free(c);
 }

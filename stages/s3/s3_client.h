@@ -1,12 +1,13 @@
 /*
- * s3_client.h - requests to one bucket of an S3 store: one thread with an event loop, which keeps
- * connections, and repeats what failed.
+ * s3_client.h - requests to one bucket of an S3 store: one thread, which keeps connections, and
+ * repeats what failed.
  *
- * Any thread starts an operation. It ends on the loop's thread by a call of done(). An operation
+ * Any thread starts an operation. It ends on the client's thread by a call of done(). An operation
  * has succeeded only if the store's answer is complete and says so, and content that was read has
  * the checksum that it was stored with. Otherwise it is tried again, after a random time that grows
  * (full jitter: M. Brooker, "Exponential Backoff and Jitter", 2015), until S3_ATTEMPTS_MAX or
- * the end of its time. While the store is away (s3_breaker.h), operations fail at once.
+ * the end of its time. While the store is away, operations fail at once, and the client tries the
+ * store itself.
  */
 #ifndef DARKROOM_S3_CLIENT_H
 #define DARKROOM_S3_CLIENT_H
@@ -19,13 +20,11 @@
 
 #include "base/text.h"
 #include "conf/conf.h"
-#include "s3_secret.h"
 #include "store/store_find.h"
 
 #define S3_KEY_MAX 96
 #define S3_ETAG_MAX 64 /* bytes of an entity tag, with the zero */
 #define S3_ATTEMPTS_MAX 6
-#define S3_QUEUE_MAX 4096 /* operations that wait for a connection; further ones get -EBUSY */
 
 #define S3_AWAY (-EHOSTDOWN)  /* the store does not answer, or answers wrongly */
 #define S3_DAMAGED (-EBADMSG) /* the content is not what was stored */
@@ -69,66 +68,36 @@ struct s3_op {
 	struct text body;       /* get, list; also of errors: the caller calls text_fini() */
 	/* private */
 	unsigned attempts;
-	uint64_t began_ns, due_ns,
-		end_ns; /* of this attempt; of the next one; no later one starts */
+	uint64_t began_ns, due_ns; /* of this attempt; of the next one */
+	uint64_t end_ns;           /* no attempt starts later */
 	struct s3_op *next;
 };
 
-/* X(field, member of /stats, metric, label, its value, help of the metric), as in server_counters.h
- */
-/* clang-format off */
-#define S3_COUNTERS(X) \
-	X(gets, "gets", "darkroom_s3_operations_total", "operation", "get", \
-	  "Operations of the S3 store, by kind.") \
-	X(puts, "puts", "darkroom_s3_operations_total", "operation", "put", \
-	  "Operations of the S3 store, by kind.") \
-	X(deletes, "deletes", "darkroom_s3_operations_total", "operation", "delete", \
-	  "Operations of the S3 store, by kind.") \
-	X(lists, "lists", "darkroom_s3_operations_total", "operation", "list", \
-	  "Operations of the S3 store, by kind.") \
-	X(timeouts, "timeouts", "darkroom_s3_attempt_failures_total", "reason", "timeout", \
-	  "Attempts of operations that failed, by reason.") \
-	X(broken, "broken", "darkroom_s3_attempt_failures_total", "reason", "connection", \
-	  "Attempts of operations that failed, by reason.") \
-	X(rejected, "rejected", "darkroom_s3_attempt_failures_total", "reason", "status", \
-	  "Attempts of operations that failed, by reason.") \
-	X(damaged, "damaged", "darkroom_s3_attempt_failures_total", "reason", "damaged", \
-	  "Attempts of operations that failed, by reason.") \
-	X(retried, "retried", "darkroom_s3_retries_total", "", "", \
-	  "Attempts after the first one of an operation.") \
-	X(failed, "failed", "darkroom_s3_failures_total", "", "", \
-	  "Operations that failed after all attempts.") \
-	X(refused, "refused", "darkroom_s3_refused_total", "", "", \
-	  "Operations refused while the S3 store was away.") \
-	X(outages, "outages", "darkroom_s3_outages_total", "", "", \
-	  "Times at which the S3 store went away.") \
-	X(orphans, "orphans", "darkroom_s3_orphans_removed_total", "", "", \
-	  "Objects removed of images that were never stored.")
-/* clang-format on */
-
+/* Totals since startup; stages/reports.c says what each counts. */
 struct s3_counters {
-#define X(field, member, metric, label, value, help) _Atomic uint64_t field;
-	S3_COUNTERS(X)
-#undef X
+	_Atomic uint64_t gets, puts, deletes, lists;
+	_Atomic uint64_t timeouts, broken, rejected, damaged; /* attempts that failed */
+	_Atomic uint64_t retried, failed, refused, outages, orphans;
 	_Atomic uint64_t in_flight; /* operations */
 	_Atomic bool is_away;
 };
 
 struct s3_client;
 
-/* Makes the client and looks up the endpoint's addresses, which stay as they are until the end.
- * directory_fd: where files without a name are made; borrowed. Returns 0, or -errno with the reason
- * logged. Main thread, before the sandbox is entered. */
-int s3_client_new(struct s3_client **out, const struct conf *conf, int directory_fd);
-void s3_client_free(struct s3_client *c); /* NULL is ignored */
+/* Makes the client, reads the keys of the account, and looks up the endpoint's addresses, which
+ * stay as they are until the end. directory_fd: where files without a name are made; borrowed.
+ * Returns 0, or -errno with the reason logged; s3_client_close() follows in any case. Main thread,
+ * before the sandbox is entered. */
+int s3_client_open(struct s3_client **out, const struct conf *conf, int directory_fd);
+void s3_client_close(struct s3_client *c); /* NULL is ignored */
 
-/* Starts and stops its thread. Operations that have not ended end with -ECANCELED, on the thread.
- * Return 0, or -errno with the reason logged. Main thread. */
+/* Starts and stops its thread; NULL is ignored. Operations that have not ended end
+ * with -ECANCELED, on the thread. Return 0, or -errno with the reason logged. Main thread. */
 int s3_client_start(struct s3_client *c);
 void s3_client_stop(struct s3_client *c);
 
-/* Replaces the keys of the account. Any thread. */
-void s3_client_set_secret(struct s3_client *c, const struct s3_secret *secret);
+/* Reads the keys of the account again if their file has changed. Main thread. */
+void s3_client_check_keys(struct s3_client *c);
 
 /* Starts an operation. Any thread. */
 void s3_client_submit(struct s3_client *c, struct s3_op *op);
@@ -138,7 +107,7 @@ void s3_client_submit(struct s3_client *c, struct s3_op *op);
 void s3_client_run(struct s3_client *c, struct s3_op *ops, size_t count);
 
 /* Returns whether operations are refused, because the store is away. Any thread. */
-bool s3_client_is_away(struct s3_client *c);
+bool s3_client_is_away(const struct s3_client *c);
 
 const struct s3_counters *s3_client_counters(const struct s3_client *c);
 

@@ -45,55 +45,43 @@ static time_t read_modified(const char *at, const char *end)
 	return rest && !*rest ? timegm(&tm) : 0;
 }
 
+/* Copies the content of the next element, "" if it is too long or not plain. Returns what follows,
+ * or NULL if there is no such element. */
+static const char *take(const char *at, const char *end, const char *begin, const char *finish,
+                        char *content, size_t size)
+{
+	const char *first = find(at, end, begin), *last = first ? find(first, end, finish) : NULL;
+
+	content[0] = '\0';
+	if (!last)
+		return NULL;
+	first += strlen(begin);
+	size_t length = (size_t)(last - first);
+
+	if (length < size) {
+		memcpy(content, first, length);
+		content[length] = '\0';
+		if (strspn(content, PLAIN) != length)
+			content[0] = '\0';
+	}
+	return last;
+}
+
 bool s3_list_next(struct s3_list *l, char *key, size_t size)
 {
-	static const char begin[] = "<Key>", finish[] = "</Key>";
+	const char *end;
 
-	for (;;) {
-		const char *at = find(l->at, l->end, begin);
-		const char *end = at ? find(at, l->end, finish) : NULL;
-
-		if (!end)
-			return false;
-		at += sizeof begin - 1;
+	while ((end = take(l->at, l->end, "<Key>", "</Key>", key, size))) {
 		l->at = end;
-		size_t length = (size_t)(end - at);
-
-		if (length == 0 || length >= size)
-			continue;
-		memcpy(key, at, length);
-		key[length] = '\0';
-		if (strspn(key, PLAIN) != length)
+		if (!key[0])
 			continue;
 		l->modified = read_modified(end, l->end);
 		return true;
 	}
+	return false;
 }
 
 void s3_get_code(const char *data, size_t length, char *code, size_t size)
 {
-	static const char begin[] = "<Code>", finish[] = "</Code>";
-	const char *end_of_data = data + length, *at = find(data, end_of_data, begin);
-	const char *end = at ? find(at, end_of_data, finish) : NULL;
-
-	code[0] = '\0';
-	if (!end)
-		return;
-	at += sizeof begin - 1;
-	size_t n = (size_t)(end - at);
-
-	if (n >= size)
-		return;
-	memcpy(code, at, n);
-	code[n] = '\0';
-	if (strspn(code, PLAIN) != n) /* it is logged */
-		code[0] = '\0';
-}
-
-bool s3_has_code(const char *data, size_t length, const char *code)
-{
-	char found[64];
-
-	s3_get_code(data, length, found, sizeof found);
-	return strcmp(found, code) == 0;
+	(void)take(data, data + length, "<Code>", "</Code>", code, size);
 }

@@ -24,10 +24,7 @@ bool s3_list_begin(struct s3_list *l, const char *data, size_t length);
 /* Writes the next key. Returns false at the end. */
 bool s3_list_next(struct s3_list *l, char *key, size_t size);
 
-/* Returns whether the body of an error has the code, such as "NoSuchKey". */
-bool s3_has_code(const char *data, size_t length, const char *code);
-
-/* Copies the code of an error's body; "" if it has none. */
+/* Copies the code of an error's body, such as "NoSuchKey"; "" if it has none that is plain. */
 void s3_get_code(const char *data, size_t length, char *code, size_t size);
 
 #endif

@@ -1,155 +1,69 @@
-/* s3_objects.c - names of objects, lists of them, and single ones. Any thread; most of it blocks.
- */
+/* s3_objects.c - lists, conditions and removals; all of it but keys blocks. */
 #include "s3_objects.h"
 
 #include <errno.h>
-#include <inttypes.h>
+#include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/check.h"
+#include "base/pool.h"
 #include "s3_list.h"
 #include "store/checksum.h"
 #include "store/stored_image.h"
 
-#define IMAGES "image/"
-#define FILES "file/"
-#define EXPIRY "expiry/"
+#define OBJECTS_MAX 64                    /* of one image that a pass removes */
 #define LIST_MAX 1000                     /* keys in one answer */
 #define LIST_BODY_MAX (UINT64_C(2) << 20) /* bytes of it */
-
-void s3_image_key(char key[S3_KEY_MAX], const char *id)
-{
-	snprintf(key, S3_KEY_MAX, IMAGES "%.*s", ULID_LENGTH, id);
-}
 
 void s3_file_key(char key[S3_KEY_MAX], const char *id, const char *name)
 {
 	if (strcmp(name, STORED_IMAGE) == 0)
-		s3_image_key(key, id);
+		snprintf(key, S3_KEY_MAX, S3_IMAGES "%.*s", ULID_LENGTH, id);
 	else
-		snprintf(key, S3_KEY_MAX, FILES "%.*s/%s", ULID_LENGTH, id, name);
+		snprintf(key, S3_KEY_MAX, S3_FILES "%.*s/%s", ULID_LENGTH, id, name);
 }
 
-void s3_expiry_key(char key[S3_KEY_MAX], const char *id, uint64_t expires)
-{
-	snprintf(key, S3_KEY_MAX, EXPIRY "%0*" PRIu64 ".%.*s", S3_SECOND_LENGTH,
-	         expires % S3_SECONDS, ULID_LENGTH, id);
-}
-
-uint64_t s3_tag_expires(const char *tag)
-{
-	return strlen(tag) > CHECKSUM_LENGTH ? strtoull(tag + CHECKSUM_LENGTH + 1, NULL, 10) : 0;
-}
-
-/* ---- lists ---- */
-
-int s3_list_keys(struct s3_store *s, const char *prefix, const char *after, unsigned max,
+int s3_list_keys(struct s3_client *c, const char *prefix, const char *after, unsigned max,
                  s3_key_reader *each, void *arg)
 {
-	struct s3_op op = { .verb = S3_LIST };
+	struct s3_op op = { .verb = S3_LIST,
+		            .max = max < LIST_MAX ? max : LIST_MAX,
+		            .body_max = LIST_BODY_MAX };
 	char key[S3_KEY_MAX + CONF_TEXT_MAX];
+	size_t cut = s3_client_prefix_length(c);
 	bool has_more = true;
-	int err = 0;
 
 	snprintf(op.key, sizeof op.key, "%s", prefix);
 	snprintf(op.after, sizeof op.after, "%s", after);
-	op.max = max < LIST_MAX ? max : LIST_MAX;
-	op.body_max = LIST_BODY_MAX;
-	size_t cut = s3_client_prefix_length(s->client);
-
-	while (has_more && !err) {
+	while (has_more) {
 		struct s3_list list;
-
-		s3_client_run(s->client, &op, 1);
-		err = op.err;
-		has_more = !err && s3_list_begin(&list, op.body.data, op.body.length) &&
-		           list.is_truncated;
 		bool is_wanted = true, has_any = false;
 
-		while (!err && is_wanted && s3_list_next(&list, key, sizeof key)) {
+		s3_client_run(c, &op, 1);
+		has_more = !op.err && s3_list_begin(&list, op.body.data, op.body.length);
+		while (has_more && is_wanted && s3_list_next(&list, key, sizeof key)) {
 			if (strlen(key) < cut || strlen(key + cut) >= sizeof op.after)
 				continue;
 			has_any = true;
 			memcpy(op.after, key + cut, strlen(key + cut) + 1);
 			is_wanted = each(key + cut, list.modified, arg);
 		}
-		has_more = has_more && is_wanted && has_any;
+		has_more = has_more && list.is_truncated && is_wanted && has_any;
 		text_fini(&op.body);
 	}
-	return err;
-}
-
-static bool add_to_page(const char *key, time_t modified, void *arg)
-{
-	(void)modified;
-	struct store_page *page = arg;
-	const char *id = key + sizeof IMAGES - 1;
-
-	(void)modified;
-	if (!ulid_is_valid(id, strlen(id)))
-		return true;
-	if (page->before[0] && strcmp(id, page->before) >= 0)
-		return false;
-	memcpy(page->id[page->count++], id, ULID_LENGTH + 1);
-	return page->count < page->max;
-}
-
-int s3_store_list(struct s3_store *s, struct store_page *page)
-{
-	char after[S3_KEY_MAX] = "";
-
-	assert(!page->is_newest_first);
-	page->count = 0;
-	if (page->after[0])
-		s3_image_key(after, page->after);
-	return s3_list_keys(s, IMAGES, after, page->max, add_to_page, page);
-}
-
-struct due_list {
-	struct expiry_due *due;
-	unsigned max, count;
-	uint64_t now;
-};
-
-static bool add_due(const char *key, time_t modified, void *arg)
-{
-	(void)modified;
-	struct due_list *list = arg;
-	const char *second = key + sizeof EXPIRY - 1, *id = second + S3_SECOND_LENGTH + 1;
-
-	(void)modified;
-	if (strspn(second, "0123456789") != S3_SECOND_LENGTH || second[S3_SECOND_LENGTH] != '.' ||
-	    !ulid_is_valid(id, strlen(id)))
-		return true;
-	uint64_t expires = strtoull(second, NULL, 10);
-
-	if (expires > list->now)
-		return false;
-	list->due[list->count].expires = expires;
-	memcpy(list->due[list->count++].id, id, ULID_LENGTH + 1);
-	return list->count < list->max;
-}
-
-int s3_store_list_expired(struct s3_store *s, uint64_t now, struct expiry_due *due, unsigned max)
-{
-	struct due_list list = { .due = due, .max = max, .now = now };
-	int err = s3_list_keys(s, EXPIRY, "", max, add_due, &list);
-
-	return err ? err : (int)list.count;
+	return op.err;
 }
 
 /* ---- one object ---- */
 
 /* Returns whether the object has the content, and its entity tag. */
-static bool is_same(struct s3_store *s, const char *key, const char *data, size_t size,
+static bool is_same(struct s3_client *c, const char *key, const char *data, size_t size,
                     char etag[S3_ETAG_MAX])
 {
 	struct s3_op op = { .verb = S3_GET, .body_max = size + 1 };
 
 	snprintf(op.key, sizeof op.key, "%s", key);
-	s3_client_run(s->client, &op, 1);
+	s3_client_run(c, &op, 1);
 	bool is_same = !op.err && op.body.length == size && memcmp(op.body.data, data, size) == 0;
 
 	memcpy(etag, op.etag, S3_ETAG_MAX);
@@ -158,7 +72,7 @@ static bool is_same(struct s3_store *s, const char *key, const char *data, size_
 }
 
 /* Puts it once. Returns as s3_put_if(). */
-static int put_if(struct s3_store *s, const char *key, const char *data, size_t size,
+static int put_if(struct s3_client *c, const char *key, const char *data, size_t size,
                   const char *match, size_t match_length, char etag[S3_ETAG_MAX])
 {
 	struct s3_op op = { .verb = S3_PUT, .data = data, .size = size, .type = "text/plain" };
@@ -166,50 +80,65 @@ static int put_if(struct s3_store *s, const char *key, const char *data, size_t 
 	snprintf(op.key, sizeof op.key, "%s", key);
 	snprintf(op.match, sizeof op.match, "%.*s", (int)match_length, match);
 	checksum_of(data, size, op.tag);
-	s3_client_run(s->client, &op, 1);
+	s3_client_run(c, &op, 1);
 	text_fini(&op.body);
 	memcpy(etag, op.etag, S3_ETAG_MAX);
 	/* The answer to an earlier attempt may be lost, which has put it. libcurl also repeats
 	 * requests by itself, if a connection that it kept has ended. */
-	if (op.err == -EEXIST && is_same(s, key, data, size, etag))
+	if (op.err == -EEXIST && is_same(c, key, data, size, etag))
 		return 0;
 	return op.err;
 }
 
-int s3_put_if(struct s3_store *s, const char *key, const char *data, size_t size, const char *match,
-              char etag[S3_ETAG_MAX])
+int s3_put_if(struct s3_client *c, const char *key, const char *data, size_t size,
+              const char *match, char etag[S3_ETAG_MAX])
 {
+	static atomic_bool has_bare_tags; /* Relaxed: it only saves requests. */
 	size_t length = strlen(match);
 	bool is_tag = length > 2 && match[0] == '"' && match[length - 1] == '"';
-	/* Relaxed: it only saves requests. */
-	bool is_bare = atomic_load_explicit(&s->has_bare_tags, memory_order_relaxed);
 
-	if (!is_tag || !is_bare) {
-		int err = put_if(s, key, data, size, match, length, etag);
+	if (!is_tag || !atomic_load_explicit(&has_bare_tags, memory_order_relaxed)) {
+		int err = put_if(c, key, data, size, match, length, etag);
 
 		if (!is_tag || err != -EEXIST)
 			return err;
 	}
 	/* Ceph's gateway (16) compares an entity tag without its quotes. */
-	int err = put_if(s, key, data, size, match + 1, length - 2, etag);
+	int err = put_if(c, key, data, size, match + 1, length - 2, etag);
 
 	if (!err)
-		atomic_store_explicit(&s->has_bare_tags, true, memory_order_relaxed);
+		atomic_store_explicit(&has_bare_tags, true, memory_order_relaxed);
 	return err;
 }
 
-int s3_remove(struct s3_store *s, const char *key)
+int s3_remove_all(struct s3_client *c, struct s3_op *ops, unsigned count, unsigned *removed)
+{
+	int err = 0;
+
+	*removed = 0;
+	for (unsigned i = 0; i < count; i++)
+		ops[i].verb = S3_DELETE;
+	s3_client_run(c, ops, count);
+	for (unsigned i = 0; i < count; i++) {
+		if (ops[i].err && ops[i].err != -ENOENT)
+			err = ops[i].err;
+		*removed += !ops[i].err;
+		text_fini(&ops[i].body);
+	}
+	return err;
+}
+
+int s3_remove(struct s3_client *c, const char *key)
 {
 	struct s3_op op = { .verb = S3_DELETE };
+	unsigned removed;
 
 	snprintf(op.key, sizeof op.key, "%s", key);
-	s3_client_run(s->client, &op, 1);
-	text_fini(&op.body);
-	return op.err == -ENOENT ? 0 : op.err;
+	return s3_remove_all(c, &op, 1, &removed);
 }
 
 struct old_keys {
-	struct s3_store *store;
+	struct s3_client *client;
 	time_t before;
 	int err;
 };
@@ -219,14 +148,161 @@ static bool remove_old(const char *key, time_t modified, void *arg)
 	struct old_keys *old = arg;
 
 	if (modified && modified < old->before)
-		old->err = s3_remove(old->store, key);
+		old->err = s3_remove(old->client, key);
 	return !old->err;
 }
 
-int s3_remove_old(struct s3_store *s, const char *prefix, time_t before)
+int s3_remove_old(struct s3_client *c, const char *prefix, time_t before)
 {
-	struct old_keys old = { .store = s, .before = before };
-	int err = s3_list_keys(s, prefix, "", LIST_MAX, remove_old, &old);
+	struct old_keys old = { .client = c, .before = before };
+	int err = s3_list_keys(c, prefix, "", LIST_MAX, remove_old, &old);
 
 	return err ? err : old.err;
+}
+
+/* ---- objects without an image ---- */
+
+struct pass {
+	struct s3_client *client;
+	time_t newest; /* an object that was changed later does not count */
+	unsigned seen; /* keys */
+	char last[S3_KEY_MAX];
+	unsigned count;
+	char id[S3_ORPHANS_KEYS][ULID_LENGTH + 1]; /* with old objects; then those without image */
+	unsigned at, kept;                         /* of comparing */
+	unsigned op_count;
+	struct s3_op op[OBJECTS_MAX]; /* removals */
+};
+
+static bool is_old(const struct pass *p, time_t modified)
+{
+	return modified > 0 && modified <= p->newest; /* 0: the store does not tell */
+}
+
+static bool add_old(const char *key, time_t modified, void *arg)
+{
+	struct pass *p = arg;
+	char id[ULID_LENGTH + 1];
+
+	snprintf(p->last, sizeof p->last, "%s", key);
+	snprintf(id, sizeof id, "%.*s", ULID_LENGTH, key + sizeof S3_FILES - 1);
+	if (is_old(p, modified) && ulid_is_valid(id, strlen(id)) &&
+	    (!p->count || strcmp(p->id[p->count - 1], id) != 0))
+		memcpy(p->id[p->count++], id, sizeof id);
+	return ++p->seen < S3_ORPHANS_KEYS;
+}
+
+/* Keeps those before the id of an image; both lists are sorted. */
+static void keep_before(struct pass *p, const char *id)
+{
+	for (; p->at < p->count && (!id || strcmp(p->id[p->at], id) < 0); p->at++)
+		memmove(p->id[p->kept++], p->id[p->at], ULID_LENGTH + 1);
+}
+
+static bool drop_image(const char *key, time_t modified, void *arg)
+{
+	struct pass *p = arg;
+	const char *id = key + sizeof S3_IMAGES - 1;
+
+	(void)modified;
+	keep_before(p, id);
+	p->at += p->at < p->count && strcmp(p->id[p->at], id) == 0;
+	return p->at < p->count;
+}
+
+/* Leaves out what has an image. */
+static int compare(struct pass *p)
+{
+	char before[S3_KEY_MAX];
+
+	if (!p->count)
+		return 0;
+	snprintf(before, sizeof before, S3_IMAGES "%.*s", ULID_LENGTH - 1, p->id[0]);
+	int err = s3_list_keys(p->client, S3_IMAGES, before, S3_ORPHANS_KEYS, drop_image, p);
+
+	keep_before(p, NULL);
+	p->count = p->kept;
+	return err;
+}
+
+static bool add_removal(const char *key, time_t modified, void *arg)
+{
+	struct pass *p = arg;
+
+	if (!is_old(p, modified))
+		return true;
+	p->op[p->op_count] = (struct s3_op){ .verb = S3_DELETE };
+	snprintf(p->op[p->op_count++].key, S3_KEY_MAX, "%s", key);
+	return p->op_count < OBJECTS_MAX;
+}
+
+/* Removes what is old of an image that is not stored. Its objects are listed again, because they
+ * may have been put again meanwhile. Returns the objects removed or -errno. */
+static int remove_one(struct pass *p, const char *id)
+{
+	struct s3_op image = { .verb = S3_GET, .body_max = STORED_IMAGE_MAX };
+	char prefix[S3_KEY_MAX];
+	unsigned removed;
+
+	s3_file_key(image.key, id, STORED_IMAGE);
+	s3_client_run(p->client, &image, 1);
+	text_fini(&image.body);
+	if (image.err != -ENOENT)
+		return image.err; /* 0: it is stored */
+	p->op_count = 0;
+	snprintf(prefix, sizeof prefix, S3_FILES "%s/", id);
+	int err = s3_list_keys(p->client, prefix, "", OBJECTS_MAX, add_removal, p);
+
+	if (err)
+		return err;
+	err = s3_remove_all(p->client, p->op, p->op_count, &removed);
+	s3_client_count_orphans(p->client, removed);
+	return err ? err : (int)removed;
+}
+
+/* Where the next pass begins. */
+static void move_on(struct s3_orphans *o, const struct pass *p, unsigned done)
+{
+	if (done < p->count) /* '0' follows '/' */
+		snprintf(o->after, sizeof o->after, S3_FILES "%s0", p->id[done - 1]);
+	else if (p->seen >= S3_ORPHANS_KEYS)
+		memcpy(o->after, p->last, sizeof o->after);
+	else
+		o->after[0] = '\0';
+}
+
+static int run(struct pass *p, struct s3_orphans *o, bool (*is_known)(void *arg, const char *id),
+               void *arg)
+{
+	unsigned done = 0;
+	int removed = 0,
+	    err = s3_list_keys(p->client, S3_FILES, o->after, S3_ORPHANS_KEYS, add_old, p);
+
+	if (!err)
+		err = compare(p);
+	for (; !err && done < p->count && done < S3_ORPHANS_IMAGES; done++) {
+		int n = is_known(arg, p->id[done]) ? 0 : remove_one(p, p->id[done]);
+
+		removed += n > 0 ? n : 0;
+		err = n < 0 ? n : 0;
+	}
+	if (!err)
+		move_on(o, p, done);
+	return err ? err : removed;
+}
+
+int s3_orphans_remove(struct s3_client *c, struct s3_orphans *o,
+                      bool (*is_known)(void *arg, const char *id), void *arg)
+{
+	struct pass *p = pool_get(sizeof *p);
+
+	if (!p)
+		return -ENOMEM;
+	memset(p, 0, sizeof *p);
+	p->client = c;
+	p->newest = time(NULL) - S3_ORPHANS_AGE_S;
+	int removed = run(p, o, is_known, arg);
+
+	pool_put(p);
+	return removed;
 }

@@ -1,6 +1,7 @@
 /* s3_sign.c - the canonical request, the string to sign, and its signature. Any thread. */
 #include "s3_sign.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -8,7 +9,11 @@
 #include <nettle/hmac.h>
 #include <nettle/sha2.h>
 
-#define HEX_MAX (2 * SHA256_DIGEST_SIZE + 1)
+#include "base/check.h"
+#include "base/opener.h"
+
+static_assert(S3_HASH_MAX == 2 * SHA256_DIGEST_SIZE + 1, "in hexadecimal");
+
 #define SCOPE_MAX 128
 #define SIGNED_MAX 192 /* bytes of the names of headers */
 #define DAY_LENGTH 8
@@ -48,10 +53,21 @@ static void hash_puts(struct sha256_ctx *hash, const char *text)
 	sha256_update(hash, strlen(text), (const uint8_t *)text);
 }
 
-static void print_hex(const uint8_t digest[SHA256_DIGEST_SIZE], char hex[HEX_MAX])
+static void print_hex(const uint8_t digest[SHA256_DIGEST_SIZE], char hex[S3_HASH_MAX])
 {
 	base16_encode_update(hex, SHA256_DIGEST_SIZE, digest);
-	hex[HEX_MAX - 1] = '\0';
+	hex[S3_HASH_MAX - 1] = '\0';
+}
+
+void s3_hash(const void *data, size_t size, char hex[S3_HASH_MAX])
+{
+	uint8_t digest[SHA256_DIGEST_SIZE];
+	struct sha256_ctx hash;
+
+	sha256_init(&hash);
+	sha256_update(&hash, size, data);
+	sha256_digest(&hash, sizeof digest, digest);
+	print_hex(digest, hex);
 }
 
 static void hmac(uint8_t key[SHA256_DIGEST_SIZE], const char *text)
@@ -64,7 +80,7 @@ static void hmac(uint8_t key[SHA256_DIGEST_SIZE], const char *text)
 }
 
 /* Writes the key that signs requests of one day. */
-static void signing_key(const struct s3_keys *keys, const char *day,
+static void signing_key(const struct s3_keys *keys, const char *region, const char *day,
                         uint8_t key[SHA256_DIGEST_SIZE])
 {
 	struct hmac_sha256_ctx context;
@@ -75,7 +91,7 @@ static void signing_key(const struct s3_keys *keys, const char *day,
 	hmac_sha256_set_key(&context, length, (const uint8_t *)secret);
 	hmac_sha256_update(&context, DAY_LENGTH, (const uint8_t *)day);
 	hmac_sha256_digest(&context, SHA256_DIGEST_SIZE, key);
-	hmac(key, keys->region);
+	hmac(key, region);
 	hmac(key, "s3");
 	hmac(key, "aws4_request");
 	explicit_bzero(secret, sizeof secret);
@@ -85,7 +101,8 @@ static void signing_key(const struct s3_keys *keys, const char *day,
 /* ---- what is signed ---- */
 
 /* Hashes the canonical request. */
-static void hash_request(const struct s3_request *r, const char *signed_names, char hex[HEX_MAX])
+static void hash_request(const struct s3_request *r, const char *signed_names,
+                         char hex[S3_HASH_MAX])
 {
 	uint8_t digest[SHA256_DIGEST_SIZE];
 	struct sha256_ctx hash;
@@ -111,22 +128,22 @@ static void hash_request(const struct s3_request *r, const char *signed_names, c
 
 static void sign_request(const struct s3_keys *keys, const struct s3_request *r,
                          const char *signed_names, const char *date, const char *scope,
-                         char signature[HEX_MAX])
+                         char signature[S3_HASH_MAX])
 {
 	uint8_t key[SHA256_DIGEST_SIZE];
-	char hash[HEX_MAX], to_sign[sizeof ALGORITHM + S3_DATE_MAX + SCOPE_MAX + HEX_MAX + 4];
+	char hash[S3_HASH_MAX],
+		to_sign[sizeof ALGORITHM + S3_DATE_MAX + SCOPE_MAX + S3_HASH_MAX + 4];
 
 	hash_request(r, signed_names, hash);
 	snprintf(to_sign, sizeof to_sign, ALGORITHM "\n%s\n%s\n%s", date, scope, hash);
-	signing_key(keys, date, key);
+	signing_key(keys, r->region, date, key);
 	hmac(key, to_sign);
 	print_hex(key, signature);
 }
 
-static bool write_scope(const struct s3_keys *keys, const char *date, char scope[SCOPE_MAX])
+static bool write_scope(const struct s3_request *r, const char *date, char scope[SCOPE_MAX])
 {
-	int n = snprintf(scope, SCOPE_MAX, "%.*s/%s/s3/aws4_request", DAY_LENGTH, date,
-	                 keys->region);
+	int n = snprintf(scope, SCOPE_MAX, "%.*s/%s/s3/aws4_request", DAY_LENGTH, date, r->region);
 
 	return n > 0 && n < SCOPE_MAX;
 }
@@ -134,7 +151,7 @@ static bool write_scope(const struct s3_keys *keys, const char *date, char scope
 bool s3_sign(const struct s3_keys *keys, const struct s3_request *r, const char *date,
              char authorization[S3_AUTHORIZATION_MAX])
 {
-	char scope[SCOPE_MAX], names[SIGNED_MAX], signature[HEX_MAX];
+	char scope[SCOPE_MAX], names[SIGNED_MAX], signature[S3_HASH_MAX];
 	struct text list;
 
 	text_init(&list, names, sizeof names);
@@ -142,7 +159,7 @@ bool s3_sign(const struct s3_keys *keys, const struct s3_request *r, const char 
 		text_puts(&list, i ? ";" : "");
 		text_puts(&list, r->header[i].name);
 	}
-	if (!write_scope(keys, date, scope) || list.overflowed)
+	if (!write_scope(r, date, scope) || list.overflowed)
 		return false;
 	sign_request(keys, r, names, date, scope, signature);
 	int n = snprintf(authorization, S3_AUTHORIZATION_MAX,
@@ -156,15 +173,10 @@ void s3_presign(const struct s3_keys *keys, const struct s3_request *r, const ch
                 unsigned seconds, struct text *query)
 {
 	const struct s3_header host = { "host", r->host };
-	char scope[SCOPE_MAX], signature[HEX_MAX];
-	struct s3_request presigned = { .method = r->method,
-		                        .path = r->path,
-		                        .host = r->host,
-		                        .header = &host,
-		                        .header_count = 1,
-		                        .body_hash = S3_UNSIGNED };
+	char scope[SCOPE_MAX], signature[S3_HASH_MAX];
+	struct s3_request presigned = *r;
 
-	if (!write_scope(keys, date, scope)) {
+	if (!write_scope(r, date, scope)) {
 		query->overflowed = true;
 		return;
 	}
@@ -179,6 +191,66 @@ void s3_presign(const struct s3_keys *keys, const struct s3_request *r, const ch
 	}
 	text_puts(query, "&X-Amz-SignedHeaders=host");
 	presigned.query = query->data;
+	presigned.header = &host;
+	presigned.header_count = 1;
+	presigned.body_hash = S3_UNSIGNED;
 	sign_request(keys, &presigned, "host", date, scope, signature);
 	text_printf(query, "&X-Amz-Signature=%s", signature);
+}
+
+/* ---- the keys of an account ---- */
+
+static int take_line(struct s3_keys *s, const char *line)
+{
+	const struct {
+		const char *name;
+		char *field;
+		size_t size;
+	} field[] = {
+		{ "aws_access_key_id", s->id, sizeof s->id },
+		{ "aws_secret_access_key", s->secret, sizeof s->secret },
+		{ "aws_session_token", s->session, sizeof s->session },
+	};
+	char name[32], value[sizeof s->session], more;
+	int err = -EINVAL;
+
+	line += strspn(line, " \t\r");
+	if (*line == '\0' || *line == '#' || *line == '[')
+		return 0;
+	bool is_good = sscanf(line, "%31[a-z_] = %2048[!-~] %c", name, value, &more) == 2;
+
+	for (size_t i = 0; i < COUNT_OF(field) && is_good; i++)
+		if (strcmp(field[i].name, name) == 0 && !field[i].field[0] &&
+		    strlen(value) < field[i].size) {
+			memcpy(field[i].field, value, strlen(value) + 1);
+			err = 0;
+		}
+	explicit_bzero(value, sizeof value);
+	return err;
+}
+
+int s3_keys_parse(char *text, size_t length, struct s3_keys *s)
+{
+	int err = memchr(text, '\0', length) ? -EINVAL : 0;
+	char *rest = NULL;
+
+	*s = (struct s3_keys){ .id = "" };
+	for (char *line = strtok_r(text, "\n", &rest); line && !err;
+	     line = strtok_r(NULL, "\n", &rest))
+		err = take_line(s, line);
+	return err || !*s->id || !*s->secret ? -EINVAL : 0;
+}
+
+int s3_keys_read(const char *path, struct s3_keys *keys)
+{
+	char text[S3_KEYS_FILE_MAX];
+	ssize_t n = opener_read(path, OPENER_READ_FILE, text, sizeof text, NULL);
+	int err = n < 0 ? (int)n : n == sizeof text ? -EINVAL : 0;
+
+	if (!err) {
+		text[n] = '\0';
+		err = s3_keys_parse(text, (size_t)n, keys);
+	}
+	explicit_bzero(text, sizeof text);
+	return err;
 }

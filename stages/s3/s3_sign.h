@@ -1,10 +1,10 @@
 /*
- * s3_sign.h - Signature Version 4 of requests to an S3 store (docs.aws.amazon.com, "Authenticating
- * Requests (AWS Signature Version 4)"), with nettle.
+ * s3_sign.h - the keys of an account, and Signature Version 4 of requests to an S3 store
+ * (docs.aws.amazon.com, "Authenticating Requests (AWS Signature Version 4)"), with nettle.
  *
  * libcurl has a signer of its own, but that of 7.88 signs some paths and queries wrongly, and later
  * versions have other rules. Here one function escapes, and its output is both signed and sent.
- * Pure functions: any thread.
+ * Any thread.
  */
 #ifndef DARKROOM_S3_SIGN_H
 #define DARKROOM_S3_SIGN_H
@@ -18,15 +18,28 @@
 #define S3_DATE_MAX 17                 /* "20130524T000000Z", with its zero */
 #define S3_AUTHORIZATION_MAX 512       /* bytes of the header's value, with the zero */
 #define S3_UNSIGNED "UNSIGNED-PAYLOAD" /* the body's hash, of a body that is not signed */
-#define S3_PRESIGN_SECONDS_MAX 604800  /* the service accepts no longer time */
+#define S3_HASH_MAX 65                 /* bytes of a SHA-256 in hexadecimal, with the zero */
 
-/* Texts are borrowed. */
+/* The keys of an account. */
 struct s3_keys {
-	const char *id, *secret;
-	const char *session; /* token of temporary keys; "": none */
-	const char *region;
+	char id[129];
+	char secret[129];
+	char session[2049]; /* token of temporary keys; "": none */
 };
 
+#define S3_KEYS_FILE_MAX 8192 /* bytes */
+
+/* Reads the text of a file of keys, which a zero follows, and changes it. It has lines NAME = VALUE
+ * with the names aws_access_key_id, aws_secret_access_key and perhaps aws_session_token, as that of
+ * the AWS command line. Other lines begin with [ or #. Returns 0, or -EINVAL: both keys must be
+ * there, once, of printable characters. */
+int s3_keys_parse(char *text, size_t length, struct s3_keys *keys);
+
+/* Opens and reads the file, by base/opener.h. Returns 0 or -errno; -EINVAL as above. Main thread.
+ */
+int s3_keys_read(const char *path, struct s3_keys *keys);
+
+/* Texts are borrowed. */
 struct s3_header {
 	const char *name; /* lower case */
 	const char *value;
@@ -34,6 +47,7 @@ struct s3_header {
 
 /* What is signed. */
 struct s3_request {
+	const char *region;
 	const char *method; /* "GET" */
 	const char *path;   /* escaped, from its first slash */
 	const char *query;  /* escaped, sorted by name, each with "="; "": none */
@@ -46,6 +60,9 @@ struct s3_request {
 /* Appends text with all bytes escaped but letters, digits and -._~, and slashes if they stay. */
 void s3_escape(struct text *to, const char *text, bool keeps_slashes);
 
+/* Writes the SHA-256 of content. */
+void s3_hash(const void *data, size_t size, char hex[S3_HASH_MAX]);
+
 /* Writes a time as x-amz-date has it. */
 void s3_date(time_t when, char date[S3_DATE_MAX]);
 
@@ -54,8 +71,8 @@ void s3_date(time_t when, char date[S3_DATE_MAX]);
 bool s3_sign(const struct s3_keys *keys, const struct s3_request *r, const char *date,
              char authorization[S3_AUTHORIZATION_MAX]);
 
-/* Appends the query of a URL that anyone can GET for `seconds` after the date. Only method, path
- * and host of the request count. */
+/* Appends the query of a URL that anyone can GET for `seconds` after the date. Only region,
+ * method, path and host of the request count. */
 void s3_presign(const struct s3_keys *keys, const struct s3_request *r, const char *date,
                 unsigned seconds, struct text *query);
 

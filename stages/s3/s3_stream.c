@@ -2,6 +2,7 @@
 #include "s3_stream.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "base/check.h"
@@ -10,7 +11,7 @@
 #include "store/checksum.h"
 
 struct s3_stream {
-	struct s3_store *store;
+	struct s3_client *client;
 	struct s3_op op; /* of the part that was read last */
 	uint64_t end;    /* of what is read */
 	bool has_large;  /* parts */
@@ -19,13 +20,17 @@ struct s3_stream {
 	void *arg;
 };
 
-void s3_stream_free(struct s3_stream *stream)
+static atomic_uint large_parts; /* streams that have them */
+
+void s3_stream_free(void *of_stream)
 {
+	struct s3_stream *stream = of_stream;
+
 	if (!stream)
 		return;
 	/* Relaxed: it is only a number. */
 	if (stream->has_large)
-		atomic_fetch_sub_explicit(&stream->store->large_parts, 1, memory_order_relaxed);
+		atomic_fetch_sub_explicit(&large_parts, 1, memory_order_relaxed);
 	checksum_free(stream->op.sum);
 	pool_put(stream);
 }
@@ -33,13 +38,11 @@ void s3_stream_free(struct s3_stream *stream)
 /* Returns the bytes of the next part. */
 static uint64_t part_max(struct s3_stream *stream)
 {
-	atomic_uint *count = &stream->store->large_parts;
-
 	if (!stream->has_large) {
-		stream->has_large =
-			atomic_fetch_add_explicit(count, 1, memory_order_relaxed) < S3_LARGE_PARTS;
+		stream->has_large = atomic_fetch_add_explicit(
+					    &large_parts, 1, memory_order_relaxed) < S3_LARGE_PARTS;
 		if (!stream->has_large)
-			atomic_fetch_sub_explicit(count, 1, memory_order_relaxed);
+			atomic_fetch_sub_explicit(&large_parts, 1, memory_order_relaxed);
 	}
 	return stream->has_large ? S3_LARGE_PART_MAX : S3_PART_MAX;
 }
@@ -51,7 +54,7 @@ static void read_part(struct s3_stream *stream, struct store_found *found, void 
 	stream->found = found;
 	stream->done = done;
 	stream->arg = arg;
-	s3_client_submit(stream->store->client, &stream->op);
+	s3_client_submit(stream->client, &stream->op);
 }
 
 static void part_done(struct s3_op *op)
@@ -67,18 +70,13 @@ static void part_done(struct s3_op *op)
 void s3_stream_next(struct s3_stream *stream, struct store_found *found, void (*done)(void *arg),
                     void *arg)
 {
-	struct s3_op *op = &stream->op, next = { .verb = S3_GET, .to_file = true };
-	uint64_t at = op->at + op->length, max = part_max(stream);
+	struct s3_op *op = &stream->op;
+	uint64_t max = part_max(stream);
 
-	assert(at < stream->end);
-	next.at = at;
-	next.part_max = stream->end - at < max ? stream->end - at : max;
-	next.sum = op->sum;
-	next.done = part_done;
-	next.arg = stream;
-	memcpy(next.key, op->key, sizeof next.key);
-	memcpy(next.tag, op->tag, sizeof next.tag);
-	*op = next;
+	op->at += op->length;
+	assert(op->at < stream->end);
+	op->part_max = stream->end - op->at < max ? stream->end - op->at : max;
+	op->done = part_done;
 	read_part(stream, found, done, arg);
 }
 
@@ -100,14 +98,17 @@ static void find_done(struct s3_op *op)
 	void (*done)(void *arg) = stream->done;
 	void *arg = stream->arg;
 
-	*found = (struct store_found){ .fd = op->err ? op->err : op->fd,
+	/* Of an image that waits for the store, the store need not be asked. */
+	int err = op->err == S3_AWAY && found->is_spooled ? -ENOENT : op->err;
+
+	*found = (struct store_found){ .fd = err ? err : op->fd,
 		                       .size = op->total,
 		                       .held = op->length,
 		                       .modified = op->modified,
 		                       .is_spooled = found->is_spooled };
 	text_fini(&op->body);
 	if (!op->err) {
-		found->expires = s3_tag_expires(op->tag);
+		found->expires = store_tag_expires(op->tag);
 		memcpy(found->tag, op->tag, CHECKSUM_LENGTH);
 	}
 	if (!op->err && op->length < op->total) {
@@ -119,8 +120,8 @@ static void find_done(struct s3_op *op)
 	done(arg);
 }
 
-void s3_stream_find(struct s3_store *s, const char *id, const char *name, struct store_found *found,
-                    void (*done)(void *arg), void *arg)
+void s3_stream_find(struct s3_client *c, const char *id, const char *name,
+                    struct store_found *found, void (*done)(void *arg), void *arg)
 {
 	struct s3_stream *stream = pool_get(sizeof *stream);
 	struct checksum *sum = checksum_new();
@@ -132,7 +133,7 @@ void s3_stream_find(struct s3_store *s, const char *id, const char *name, struct
 		done(arg);
 		return;
 	}
-	*stream = (struct s3_stream){ .store = s,
+	*stream = (struct s3_stream){ .client = c,
 		                      .op = { .verb = S3_GET,
 		                              .to_file = true,
 		                              .part_max = S3_PART_MAX,

@@ -18,14 +18,15 @@
 #define S3_LARGE_PART_MAX (UINT64_C(2) << 20)
 #define S3_LARGE_PARTS 32 /* streams with such parts at a time */
 
-struct s3_store;
+struct s3_client;
 struct s3_stream;
 
 /* Looks for a file of an image, and fills in *found: found->fd has the first part, or is -errno as
  * of struct s3_op. found->stream has the others, and is NULL if there are none. found->is_spooled
- * stays as it is. done() is called on the client's thread. Does not block; any thread. */
-void s3_stream_find(struct s3_store *s, const char *id, const char *name, struct store_found *found,
-                    void (*done)(void *arg), void *arg);
+ * stays as it is; if it is set, the store is not away but has no such file. done() is called on the
+ * client's thread. Does not block; any thread. */
+void s3_stream_find(struct s3_client *c, const char *id, const char *name,
+                    struct store_found *found, void (*done)(void *arg), void *arg);
 
 /* From now on reads the bytes from `at` to `end` only. While no part is being read; any thread. */
 void s3_stream_seek(struct s3_stream *stream, uint64_t at, uint64_t end);
@@ -36,6 +37,6 @@ void s3_stream_next(struct s3_stream *stream, struct store_found *found, void (*
                     void *arg);
 
 /* Ends it, while no part is being read; any thread. NULL is ignored. */
-void s3_stream_free(struct s3_stream *stream);
+void s3_stream_free(void *stream);
 
 #endif

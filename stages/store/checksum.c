@@ -4,11 +4,11 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <xxhash.h>
 
 #include "base/check.h"
+#include "directory.h"
 
 #define READ_SIZE (64u << 10)
 
@@ -72,14 +72,12 @@ int checksum_of_file(int fd, char sum[CHECKSUM_LENGTH + 1], uint64_t *size)
 	int err = c ? 0 : -ENOMEM;
 
 	*size = 0;
-	while (!err && (n = pread(fd, buffer, sizeof buffer, (off_t)*size)) != 0) {
-		if (n > 0) {
-			checksum_add(c, buffer, (size_t)n);
-			*size += (uint64_t)n;
-		} else if (errno != EINTR) {
-			err = -errno;
-		}
+	while (!err && (n = directory_read_at(fd, buffer, sizeof buffer, *size)) > 0) {
+		checksum_add(c, buffer, (size_t)n);
+		*size += (uint64_t)n;
 	}
+	if (n < 0)
+		err = (int)n;
 	if (!err)
 		checksum_write(c, sum);
 	checksum_free(c);

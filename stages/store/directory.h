@@ -5,6 +5,9 @@
 #define DARKROOM_STORE_DIRECTORY_H
 
 #include <dirent.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 /* Opens the directory `name` below `at`, and creates it with the mode, less the umask, if it is
@@ -15,6 +18,28 @@ int directory_open(int at, const char *name, mode_t mode);
  * with errno set. */
 DIR *directory_list(int at, const char *name);
 
+/* Returns the name of the next entry but "." and "..", or NULL at the end. */
+const char *directory_next(DIR *dir);
+
+/* Returns the name of the next entry that is the id of an image, or NULL at the end. */
+const char *directory_next_id(DIR *dir);
+
+#define DIRECTORY_NAMES_MAX 4096
+
+struct directory_names {
+	char name[DIRECTORY_NAMES_MAX][8];
+	unsigned count;
+};
+
+/* Lists the entries with names of `length` < 8 characters, up to the name `last`, sorted; NULL:
+ * all. Those that begin with a dot are left out. A directory that is missing is empty. Returns 0 or
+ * -errno. */
+int directory_list_names(int at, const char *name, size_t length, const char *last,
+                         struct directory_names *names);
+
+/* Makes a directory, unless it is there. Returns 0 or -errno. */
+int directory_make(int at, const char *name, mode_t mode);
+
 /* Removes the directory or file `name` below `at`, with the files in it. Returns 0 or -errno. */
 int directory_remove(int at, const char *name);
 
@@ -23,8 +48,21 @@ int directory_remove(int at, const char *name);
  * logged. */
 int directory_clear(int at, unsigned *cleared);
 
-/* Returns what an operator may do about the store's directory that cannot be opened, as the end of
- * a message, or "". Any thread. */
-const char *directory_advice(int err);
+/* Writes all of the data. Returns 0 or -errno. */
+int directory_write_all(int fd, const void *data, size_t size);
+
+/* Reads up to size bytes at that place of the file. Returns their number, which is less at its end,
+ * or -errno. */
+ssize_t directory_read_at(int fd, void *data, size_t size, uint64_t at);
+
+/* Writes or replaces the file at that path below `at` by one rename, with the mode 0600.
+ * is_flushed: its content is on the disk before. A file that root makes gets the owner of its
+ * directory.
+ * Returns 0, or -errno and the former file stays. A crash may leave the file `path`.new. */
+int directory_write_file(int at, const char *path, const void *data, size_t size, bool is_flushed);
+
+/* Reads the file at that path below `at`, which is not a link, and appends a zero: at most size - 1
+ * bytes. Returns their number or -errno. */
+int directory_read_file(int at, const char *path, char *data, size_t size);
 
 #endif

@@ -21,7 +21,26 @@
 #define SECOND_LENGTH 10
 #define EXPIRES_MAX UINT64_C(9999999999) /* has SECOND_LENGTH digits */
 #define ATTEMPTS_MAX 3
-#define HOURS_MAX 4096 /* that are looked at in one list; older ones come first */
+
+/* ---- names ---- */
+
+void expiry_write_name(char name[EXPIRY_NAME_MAX], const char *id, uint64_t expires)
+{
+	snprintf(name, EXPIRY_NAME_MAX, "%0*" PRIu64 ".%.*s", SECOND_LENGTH,
+	         expires % (EXPIRES_MAX + 1), ULID_LENGTH, id);
+}
+
+bool expiry_read_name(const char *name, struct expiry_due *due)
+{
+	const char *id = name + SECOND_LENGTH + 1;
+
+	if (strspn(name, "0123456789") != SECOND_LENGTH || name[SECOND_LENGTH] != '.' ||
+	    !ulid_is_valid(id, strlen(id)))
+		return false;
+	due->expires = strtoull(name, NULL, 10);
+	memcpy(due->id, id, sizeof due->id);
+	return true;
+}
 
 static void hour_path(char path[STORE_PATH_MAX], uint64_t expires)
 {
@@ -31,17 +50,14 @@ static void hour_path(char path[STORE_PATH_MAX], uint64_t expires)
 
 static void entry_path(char path[STORE_PATH_MAX], const char *id, uint64_t expires)
 {
-	char hour[STORE_PATH_MAX];
+	char hour[STORE_PATH_MAX], name[EXPIRY_NAME_MAX];
 
 	hour_path(hour, expires);
-	snprintf(path, STORE_PATH_MAX, "%.*s/%0*" PRIu64 ".%.*s", 32, hour, SECOND_LENGTH, expires,
-	         ULID_LENGTH, id);
+	expiry_write_name(name, id, expires);
+	snprintf(path, STORE_PATH_MAX, "%.*s/%s", 32, hour, name);
 }
 
-static int make_directory(const struct store *s, const char *path)
-{
-	return mkdirat(s->root_fd, path, PRIVATE_DIRECTORY) && errno != EEXIST ? -errno : 0;
-}
+/* ---- notes ---- */
 
 int expiry_note(struct store *s, const char *id, uint64_t expires)
 {
@@ -57,7 +73,8 @@ int expiry_note(struct store *s, const char *id, uint64_t expires)
 		fd = openat(s->root_fd, path, O_WRONLY | O_CREAT | O_CLOEXEC, PRIVATE_FILE);
 		err = fd < 0 ? -errno : 0;
 		if (err == -ENOENT &&
-		    (make_directory(s, STORE_EXPIRY_DIRECTORY) || make_directory(s, hour)))
+		    (directory_make(s->root_fd, STORE_EXPIRY_DIRECTORY, PRIVATE_DIRECTORY) ||
+		     directory_make(s->root_fd, hour, PRIVATE_DIRECTORY)))
 			return -errno;
 	}
 	if (fd >= 0)
@@ -91,62 +108,12 @@ void expiry_forget_removed(struct store *s, const char *name)
 
 /* ---- the list ---- */
 
-struct hours {
-	uint64_t hour[HOURS_MAX];
-	unsigned count;
-};
-
-static bool read_number(const char *name, size_t length, uint64_t *number)
-{
-	if (strspn(name, "0123456789") != length)
-		return false;
-	*number = strtoull(name, NULL, 10);
-	return true;
-}
-
-static int compare(const void *a, const void *b)
-{
-	const uint64_t *x = a, *y = b;
-
-	return (*x > *y) - (*x < *y);
-}
-
-/* Lists hours that have begun, the oldest first. Returns 0 or -errno. */
-static int list_hours(const struct store *s, uint64_t now, struct hours *hours)
-{
-	DIR *dir = directory_list(s->root_fd, STORE_EXPIRY_DIRECTORY);
-	const struct dirent *entry;
-	uint64_t hour;
-
-	hours->count = 0;
-	if (!dir)
-		return errno == ENOENT ? 0 : -errno;
-	while (hours->count < HOURS_MAX && (entry = readdir(dir)))
-		if (read_number(entry->d_name, HOUR_LENGTH, &hour) &&
-		    strlen(entry->d_name) == HOUR_LENGTH && hour <= now / SECONDS)
-			hours->hour[hours->count++] = hour;
-	closedir(dir);
-	qsort(hours->hour, hours->count, sizeof hours->hour[0], compare);
-	return 0;
-}
-
-static bool read_entry(const char *name, struct expiry_due *due)
-{
-	const char *id = name + SECOND_LENGTH + 1;
-
-	if (strlen(name) != SECOND_LENGTH + 1 + ULID_LENGTH || name[SECOND_LENGTH] != '.' ||
-	    !read_number(name, SECOND_LENGTH, &due->expires) || !ulid_is_valid(id, ULID_LENGTH))
-		return false;
-	memcpy(due->id, id, sizeof due->id);
-	return true;
-}
-
 /* Lists the images of one hour. Returns 0 or -errno. */
 static int list_hour(struct store *s, uint64_t hour, uint64_t now, struct expiry_due *due,
                      unsigned max, unsigned *count)
 {
 	char path[STORE_PATH_MAX];
-	const struct dirent *entry;
+	const char *name;
 
 	hour_path(path, hour * SECONDS);
 	/* It stays unless it is empty. */
@@ -156,8 +123,8 @@ static int list_hour(struct store *s, uint64_t hour, uint64_t now, struct expiry
 
 	if (!dir)
 		return errno == ENOENT || errno == ENOTDIR ? 0 : -errno;
-	while (*count < max && (entry = readdir(dir)))
-		if (read_entry(entry->d_name, &due[*count]) && due[*count].expires <= now)
+	while (*count < max && (name = directory_next(dir)))
+		if (expiry_read_name(name, &due[*count]) && due[*count].expires <= now)
 			++*count;
 	closedir(dir);
 	return 0;
@@ -165,15 +132,20 @@ static int list_hour(struct store *s, uint64_t hour, uint64_t now, struct expiry
 
 int expiry_list(struct store *s, uint64_t now, struct expiry_due *due, unsigned max)
 {
-	struct hours *hours = malloc(sizeof *hours);
+	struct directory_names *hours = malloc(sizeof *hours);
+	char last[HOUR_LENGTH + 14];
 	unsigned count = 0;
 
 	if (!hours)
 		return -ENOMEM;
-	int err = list_hours(s, now, hours);
+	snprintf(last, sizeof last, "%0*" PRIu64, HOUR_LENGTH, now / SECONDS);
+	int err =
+		directory_list_names(s->root_fd, STORE_EXPIRY_DIRECTORY, HOUR_LENGTH, last, hours);
 
 	for (unsigned i = 0; i < hours->count && count < max && !err; i++)
-		err = list_hour(s, hours->hour[i], now, due, max, &count);
+		if (strspn(hours->name[i], "0123456789") == HOUR_LENGTH)
+			err = list_hour(s, strtoull(hours->name[i], NULL, 10), now, due, max,
+			                &count);
 	free(hours);
 	return err ? err : (int)count;
 }

@@ -32,6 +32,11 @@ struct expiry_due {
 	char id[ULID_LENGTH + 1];
 };
 
+/* Write and read the name <second>.<id>. Reading returns false if it is not one. */
+#define EXPIRY_NAME_MAX 40
+void expiry_write_name(char name[EXPIRY_NAME_MAX], const char *id, uint64_t expires);
+bool expiry_read_name(const char *name, struct expiry_due *due);
+
 /* Lists up to max images whose time is at most `now`, those of the oldest hours first. Returns
  * their number, or -errno. Removes hours of the past that are empty. */
 int expiry_list(struct store *s, uint64_t now, struct expiry_due *due, unsigned max);

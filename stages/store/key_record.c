@@ -2,12 +2,10 @@
 #include "key_record.h"
 
 #include <assert.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -15,40 +13,43 @@
 #include <nettle/base16.h>
 
 #include "base/pool.h"
+#include "base/text.h"
+#include "directory.h"
 #include "store.h"
 #include "store_path.h"
 
-#define TEMPORARY ".new"
 #define SETTLED 's' /* the first byte of the file */
 #define OPEN 'o'
-#define NUMBER_LENGTH 20
-#define FINGERPRINT_LENGTH BASE16_ENCODE_LENGTH(KEY_RECORD_HASH_SIZE)
-/* "s CREATED FINGERPRINT FAILED\n", and then a line for each id */
-#define HEAD_LENGTH (2 + NUMBER_LENGTH + 1 + FINGERPRINT_LENGTH + 1 + NUMBER_LENGTH + 1)
+#define HASH_LENGTH BASE16_ENCODE_LENGTH(KEY_RECORD_HASH_SIZE)
+/* "s CREATED FINGERPRINT FAILED\n" with numbers of 20 digits, and then a line for each id */
+#define HEAD_LENGTH (2 + 20 + 1 + HASH_LENGTH + 1 + 20 + 1)
 #define LINE_LENGTH (ULID_LENGTH + 1)
 
-static_assert(FINGERPRINT_LENGTH == KEY_RECORD_NAME_LENGTH, "both are hashes");
 static_assert(HEAD_LENGTH + KEY_RECORD_IDS_MAX * LINE_LENGTH < KEY_RECORD_TEXT_MAX,
               "no record is longer");
+
+static void to_hex(char hex[HASH_LENGTH + 1], const uint8_t hash[KEY_RECORD_HASH_SIZE])
+{
+	base16_encode_update(hex, KEY_RECORD_HASH_SIZE, hash);
+	hex[HASH_LENGTH] = '\0';
+}
+
+void key_record_name(const struct key_record *r, char name[2 * KEY_RECORD_HASH_SIZE + 1])
+{
+	to_hex(name, r->name);
+}
 
 static void shard_path(char path[STORE_PATH_MAX], unsigned shard)
 {
 	snprintf(path, STORE_PATH_MAX, STORE_KEYS_DIRECTORY "/%02x", shard & 0xff);
 }
 
-void key_record_name(char name[KEY_RECORD_NAME_LENGTH], const uint8_t key[KEY_RECORD_HASH_SIZE])
+static void key_path(char path[STORE_PATH_MAX], const struct key_record *r)
 {
-	base16_encode_update(name, KEY_RECORD_HASH_SIZE, key);
-}
+	char name[HASH_LENGTH + 1];
 
-static void key_path(char path[STORE_PATH_MAX], const uint8_t key[KEY_RECORD_HASH_SIZE],
-                     const char *suffix)
-{
-	char name[KEY_RECORD_NAME_LENGTH];
-
-	key_record_name(name, key);
-	snprintf(path, STORE_PATH_MAX, STORE_KEYS_DIRECTORY "/%.2s/%.*s%s", name,
-	         KEY_RECORD_NAME_LENGTH - 2, name + 2, suffix);
+	to_hex(name, r->name);
+	snprintf(path, STORE_PATH_MAX, STORE_KEYS_DIRECTORY "/%.2s/%s", name, name + 2);
 }
 
 /* ---- writing ---- */
@@ -63,91 +64,25 @@ static int make_shard(const struct store *s, unsigned shard)
 	return mkdirat(s->root_fd, path, PRIVATE_DIRECTORY) && errno != EEXIST ? -errno : 0;
 }
 
-/* Opens the temporary file of a key. Returns a descriptor or -errno. */
-static int open_new(const struct store *s, const uint8_t key[KEY_RECORD_HASH_SIZE],
-                    const char *path)
+int key_record_format(const struct key_record *r, struct text *to)
 {
-	const int flags = O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC;
-	int fd = openat(s->root_fd, path, flags, PRIVATE_FILE);
+	char fingerprint[HASH_LENGTH + 1];
 
-	if (fd >= 0 || errno != ENOENT)
-		return fd < 0 ? -errno : fd;
-	int err = make_shard(s, key[0]);
-
-	if (err)
-		return err;
-	fd = openat(s->root_fd, path, flags, PRIVATE_FILE);
-	return fd < 0 ? -errno : fd;
-}
-
-char *key_record_format(const struct key_record *r, size_t *length)
-{
-	char fingerprint[FINGERPRINT_LENGTH];
-	size_t size = HEAD_LENGTH + (size_t)r->count * LINE_LENGTH;
-	char *text = pool_get(size + 1);
-
-	if (!text)
-		return NULL;
-	base16_encode_update(fingerprint, KEY_RECORD_HASH_SIZE, r->fingerprint);
-	snprintf(text, size + 1, "%c %0*" PRIu64 " %.*s %0*" PRIu64 "\n",
-	         r->is_settled ? SETTLED : OPEN, NUMBER_LENGTH, r->created, (int)FINGERPRINT_LENGTH,
-	         fingerprint, NUMBER_LENGTH, r->failed);
+	to_hex(fingerprint, r->fingerprint);
+	text_init_growable(to, KEY_RECORD_TEXT_MAX);
+	text_printf(to, "%c %020" PRIu64 " %s %020" PRIu64 "\n", r->is_settled ? SETTLED : OPEN,
+	            r->created, fingerprint, r->failed);
 	for (unsigned i = 0; i < r->count; i++) {
-		char *line = text + HEAD_LENGTH + (size_t)i * LINE_LENGTH;
-
-		memcpy(line, r->id[i], ULID_LENGTH);
-		line[ULID_LENGTH] = '\n';
+		text_puts(to, r->id[i]);
+		text_put(to, "\n", 1);
 	}
-	*length = size;
-	return text;
+	return to->overflowed ? -ENOMEM : 0;
 }
 
-static int write_all(int fd, const char *data, size_t left)
-{
-	while (left) {
-		ssize_t n = write(fd, data, left);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n < 0 ? -errno : -EIO;
-		data += n;
-		left -= (size_t)n;
-	}
-	return 0;
-}
-
-int key_record_write(struct store *s, const uint8_t key[KEY_RECORD_HASH_SIZE],
-                     const struct key_record *r)
-{
-	char path[STORE_PATH_MAX], new_path[STORE_PATH_MAX];
-	size_t length = 0;
-	char *text = key_record_format(r, &length);
-
-	if (!text)
-		return -ENOMEM;
-	key_path(path, key, "");
-	key_path(new_path, key, TEMPORARY);
-	int fd = open_new(s, key, new_path), err = fd < 0 ? fd : write_all(fd, text, length);
-
-	pool_put(text);
-	if (fd < 0)
-		return err;
-	if (close(fd) && errno != EINTR && !err)
-		err = -errno;
-	if (!err && renameat(s->root_fd, new_path, s->root_fd, path))
-		err = -errno;
-	if (err)
-		(void)unlinkat(s->root_fd, new_path, 0); /* otherwise key_record_sweep() does */
-	return err;
-}
-
-int key_record_settle(struct store *s, const uint8_t key[KEY_RECORD_HASH_SIZE])
+/* Changes the first byte of the written record. */
+static int settle(const struct store *s, const char *path)
 {
 	const char settled = SETTLED;
-	char path[STORE_PATH_MAX];
-
-	key_path(path, key, "");
 	int fd = openat(s->root_fd, path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
 
 	if (fd < 0)
@@ -158,77 +93,49 @@ int key_record_settle(struct store *s, const uint8_t key[KEY_RECORD_HASH_SIZE])
 	return err;
 }
 
+int key_record_write(struct store *s, const struct key_record *r)
+{
+	char path[STORE_PATH_MAX];
+	struct text text;
+
+	key_path(path, r);
+	if (r->is_settled && !r->failed)
+		return settle(s, path);
+	int err = key_record_format(r, &text);
+
+	if (!err)
+		err = directory_write_file(s->root_fd, path, text.data, text.length, false);
+	if (err == -ENOENT) {
+		err = make_shard(s, r->name[0]);
+		if (!err)
+			err = directory_write_file(s->root_fd, path, text.data, text.length, false);
+	}
+	text_fini(&text);
+	return err;
+}
+
 /* ---- reading ---- */
 
-static bool read_number(const char *text, uint64_t *number)
-{
-	if (strspn(text, "0123456789") != NUMBER_LENGTH)
-		return false;
-	*number = strtoull(text, NULL, 10);
-	return true;
-}
-
 /* Reads the first line. Returns false if it is not as key_record_format() writes it. */
-static bool read_head(const char *text, struct key_record *r)
+static bool read_head(struct key_record *r, const char *text)
 {
-	const char *created = text + 2, *fingerprint = created + NUMBER_LENGTH + 1;
-	const char *failed = fingerprint + FINGERPRINT_LENGTH + 1;
-	struct base16_decode_ctx context;
+	char mark = '\0', fingerprint[HASH_LENGTH + 1] = "";
 	size_t size = KEY_RECORD_HASH_SIZE;
+	struct base16_decode_ctx context;
+	int length = 0;
 
 	base16_decode_init(&context);
-	r->is_settled = text[0] == SETTLED;
-	return (text[0] == SETTLED || text[0] == OPEN) && text[1] == ' ' &&
-	       read_number(created, &r->created) && fingerprint[-1] == ' ' &&
-	       base16_decode_update(&context, &size, r->fingerprint, FINGERPRINT_LENGTH,
-	                            fingerprint) &&
-	       size == KEY_RECORD_HASH_SIZE && failed[-1] == ' ' &&
-	       read_number(failed, &r->failed) && failed[NUMBER_LENGTH] == '\n';
+	sscanf(text, "%c %20" SCNu64 " %64[0-9a-f] %20" SCNu64 "%n", &mark, &r->created,
+	       fingerprint, &r->failed, &length);
+	r->is_settled = mark == SETTLED;
+	return length == HEAD_LENGTH - 1 && text[length] == '\n' &&
+	       (mark == SETTLED || mark == OPEN) && strlen(fingerprint) == HASH_LENGTH &&
+	       base16_decode_update(&context, &size, r->fingerprint, HASH_LENGTH, fingerprint);
 }
 
-/* Reads the file, with a zero behind it. Returns pool memory and *length, or NULL with -errno in
- * *length. */
-static char *read_text(int fd, ssize_t *length)
+/* Takes the ids, which become parts of paths. Returns false if one is damaged. */
+static bool take_ids(struct key_record *r)
 {
-	struct stat st;
-	size_t size = 0, done = 0;
-	ssize_t n = 1;
-
-	*length = -ENOENT;
-	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_size < (off_t)HEAD_LENGTH ||
-	    st.st_size > (off_t)(HEAD_LENGTH + KEY_RECORD_IDS_MAX * LINE_LENGTH))
-		return NULL;
-	size = (size_t)st.st_size;
-	char *text = pool_get(size + 1);
-
-	if (!text) {
-		*length = -ENOMEM;
-		return NULL;
-	}
-	while (done < size && n != 0) {
-		n = pread(fd, text + done, size - done, (off_t)done);
-		if (n < 0 && errno != EINTR) {
-			*length = -errno;
-			pool_put(text);
-			return NULL;
-		}
-		done += n > 0 ? (size_t)n : 0;
-	}
-	text[done] = '\0';
-	*length = (ssize_t)done;
-	return text;
-}
-
-/* Takes the ids of the text to the front of its memory. Returns false if there is a damaged one. */
-static bool take_ids(char *text, size_t length, struct key_record *r)
-{
-	size_t rest = length - HEAD_LENGTH;
-
-	if (rest % LINE_LENGTH != 0)
-		return false;
-	memmove(text, text + HEAD_LENGTH, rest);
-	r->count = (unsigned)(rest / LINE_LENGTH);
-	r->id = (char(*)[LINE_LENGTH])(void *)text;
 	for (unsigned i = 0; i < r->count; i++) {
 		if (r->id[i][ULID_LENGTH] != '\n' || !ulid_is_valid(r->id[i], ULID_LENGTH))
 			return false;
@@ -237,40 +144,50 @@ static bool take_ids(char *text, size_t length, struct key_record *r)
 	return true;
 }
 
-int key_record_parse(char *text, size_t length, struct key_record *r)
+int key_record_parse(struct key_record *r, const char *text, size_t length)
 {
-	*r = (struct key_record){ .count = 0 };
-	if (length >= HEAD_LENGTH && read_head(text, r) && take_ids(text, length, r))
+	size_t rest = length - HEAD_LENGTH; /* unless it is shorter */
+
+	r->count = 0;
+	r->id = NULL;
+	if (length < HEAD_LENGTH || rest % LINE_LENGTH || rest > KEY_RECORD_IDS_MAX * LINE_LENGTH ||
+	    !read_head(r, text))
+		return -ENOENT;
+	if (!(r->id = pool_get(rest)))
+		return -ENOMEM;
+	memcpy(r->id, text + HEAD_LENGTH, rest);
+	r->count = (unsigned)(rest / LINE_LENGTH);
+	if (take_ids(r))
 		return 0;
-	pool_put(text);
-	*r = (struct key_record){ .count = 0 };
+	pool_put(r->id);
+	r->id = NULL;
+	r->count = 0;
 	return -ENOENT;
 }
 
-int key_record_read(struct store *s, const uint8_t key[KEY_RECORD_HASH_SIZE], struct key_record *r)
+int key_record_read(struct store *s, struct key_record *r)
 {
-	char path[STORE_PATH_MAX];
-	ssize_t length;
+	char path[STORE_PATH_MAX], *text = pool_get_unfilled(KEY_RECORD_TEXT_MAX);
+	int err = -ENOENT;
 
-	*r = (struct key_record){ .count = 0 };
-	key_path(path, key, "");
-	int fd = openat(s->root_fd, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	r->count = 0;
+	key_path(path, r);
+	int length =
+		text ? directory_read_file(s->root_fd, path, text, KEY_RECORD_TEXT_MAX) : -ENOMEM;
 
-	if (fd < 0)
-		return -errno;
-	char *text = read_text(fd, &length);
-
-	close(fd);
-	return text ? key_record_parse(text, (size_t)length, r) : (int)length;
+	if (length >= 0)
+		err = key_record_parse(r, text, (size_t)length);
+	pool_put(text);
+	return err ? -ENOENT : 0;
 }
 
 /* ---- removing ---- */
 
-int key_record_remove(struct store *s, const uint8_t key[KEY_RECORD_HASH_SIZE])
+int key_record_remove(struct store *s, const struct key_record *r)
 {
 	char path[STORE_PATH_MAX];
 
-	key_path(path, key, "");
+	key_path(path, r);
 	return unlinkat(s->root_fd, path, 0) && errno != ENOENT ? -errno : 0;
 }
 
@@ -282,18 +199,14 @@ unsigned key_record_sweep(struct store *s, unsigned shard, uint64_t before)
 	unsigned count = 0;
 
 	shard_path(path, shard);
-	int fd = openat(s->root_fd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	DIR *dir = directory_list(s->root_fd, path);
 
-	if (!dir) {
-		if (fd >= 0)
-			close(fd);
+	if (!dir)
 		return 0;
-	}
 	while ((entry = readdir(dir)))
 		if (entry->d_name[0] != '.' &&
-		    fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-		    (uint64_t)st.st_mtime < before && unlinkat(fd, entry->d_name, 0) == 0)
+		    fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+		    (uint64_t)st.st_mtime < before && unlinkat(dirfd(dir), entry->d_name, 0) == 0)
 			count++;
 	closedir(dir);
 	return count;

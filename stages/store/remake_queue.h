@@ -2,8 +2,8 @@
  * remake_queue.h - images that are to get variants later, as files of <root>/.remake/.
  *
  * An entry is a file with the id as its name. So the queue survives a restart, and the commands of
- * darkroomd store add to it beside a running daemon. image/remake.h works on it. Any thread; calls
- * block.
+ * darkroomd store add to it beside a running daemon. background/remake.h works on it. Any thread;
+ * calls block.
  */
 #ifndef DARKROOM_STORE_REMAKE_QUEUE_H
 #define DARKROOM_STORE_REMAKE_QUEUE_H
@@ -17,7 +17,6 @@
 struct store;
 
 #define REMAKE_QUEUE_NAMES_MAX (CONF_VARIANT_MAX * CONF_NAME_MAX)
-#define REMAKE_QUEUE_ATTEMPTS_MAX 3
 
 struct remake_entry {
 	unsigned attempts;                  /* that began so far */

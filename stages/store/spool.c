@@ -29,6 +29,14 @@ size_t spool_note(char note[SPOOL_NOTE_MAX], const struct spool_names *names)
 	return (size_t)n + 1 + names->metadata.length;
 }
 
+/* Returns what an error of opening a file of an image means. */
+static int meaning_of(struct store *s, const char *id, int err)
+{
+	return err == -ENOTDIR || err == -ELOOP || (err == -ENOENT && store_is_spooled(s, id))
+	               ? -EINVAL
+	               : err;
+}
+
 /* Opens a file of a spooled image. Returns a descriptor, -ENOENT if the image is not spooled,
  * -EINVAL if the file is not as store_put() writes it, or -errno. */
 static int open_in(struct store *s, const char *id, const char *name, int flags)
@@ -38,37 +46,21 @@ static int open_in(struct store *s, const char *id, const char *name, int flags)
 	snprintf(path, sizeof path, "%s/%s", id, name);
 	int fd = openat(s->spool_fd, path, flags | O_NOFOLLOW | O_CLOEXEC);
 
-	if (fd >= 0)
-		return fd;
-	int err = -errno;
-
-	if (err == -ENOTDIR || err == -ELOOP || (err == -ENOENT && store_is_spooled(s, id)))
-		return -EINVAL;
-	return err;
+	return fd < 0 ? meaning_of(s, id, -errno) : fd;
 }
 
 /* Reads the note and appends a zero. Returns its length or -errno; -EINVAL if it is not as
  * spool_note() writes it. */
 static int read_note(struct store *s, const char *id, char note[SPOOL_NOTE_MAX])
 {
-	int fd = open_in(s, id, SPOOL_NOTE, O_RDONLY);
+	char path[PATH_SIZE];
 
-	if (fd < 0)
-		return fd;
-	size_t n = 0;
-	ssize_t got;
+	snprintf(path, sizeof path, "%s/" SPOOL_NOTE, id);
+	int n = directory_read_file(s->spool_fd, path, note, SPOOL_NOTE_MAX);
 
-	do {
-		got = read(fd, note + n, SPOOL_NOTE_MAX - 1 - n);
-		n += got > 0 ? (size_t)got : 0;
-	} while (got > 0 || (got < 0 && errno == EINTR));
-	int err = -errno;
-
-	close(fd);
-	if (got < 0)
-		return err;
-	note[n] = '\0';
-	return n < 2 || note[0] < '0' || note[0] > '9' || note[1] != '\n' ? -EINVAL : (int)n;
+	if (n < 0)
+		return meaning_of(s, id, n);
+	return n < 2 || note[0] < '0' || note[0] > '9' || note[1] != '\n' ? -EINVAL : n;
 }
 
 int spool_set_attempts(struct store *s, const char *id, unsigned attempts)
@@ -102,14 +94,13 @@ int spool_size(struct store *s, const char *id, uint64_t *size)
 int spool_each_size(struct store *s, void (*each)(void *arg, uint64_t size), void *arg)
 {
 	DIR *dir = directory_list(s->spool_fd, ".");
-	struct dirent *entry;
+	const char *id;
 	uint64_t size = 0;
 
 	if (!dir)
 		return -errno;
-	while ((entry = readdir(dir)))
-		if (ulid_is_valid(entry->d_name, strlen(entry->d_name)) &&
-		    spool_size(s, entry->d_name, &size) == 0)
+	while ((id = directory_next_id(dir)))
+		if (spool_size(s, id, &size) == 0)
 			each(arg, size);
 	closedir(dir);
 	return 0;
@@ -118,21 +109,19 @@ int spool_each_size(struct store *s, void (*each)(void *arg, uint64_t size), voi
 int spool_list(struct store *s, struct spooled *list, unsigned max)
 {
 	DIR *dir = directory_list(s->spool_fd, ".");
-	struct dirent *entry;
+	const char *id;
 	char note[SPOOL_NOTE_MAX];
 	unsigned fresh = 0, n = 0;
 
 	if (!dir)
 		return -errno;
-	while (n < max && (entry = readdir(dir))) {
-		if (!ulid_is_valid(entry->d_name, strlen(entry->d_name)))
-			continue;
-		int length = read_note(s, entry->d_name, note);
+	while (n < max && (id = directory_next_id(dir))) {
+		int length = read_note(s, id, note);
 
 		if (length == -ENOENT)
-			continue; /* removed since readdir() */
+			continue; /* removed since it was listed */
 		list[n].attempts = length < 0 ? 0 : (unsigned)(note[0] - '0');
-		memcpy(list[n].id, entry->d_name, sizeof list[n].id);
+		memcpy(list[n].id, id, sizeof list[n].id);
 		if (list[n].attempts == 0) {
 			struct spooled first = list[n];
 

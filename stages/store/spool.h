@@ -24,7 +24,6 @@
 #define SPOOL_NOTE_MAX                                                                  \
 	(2 + SPOOL_FILE_NAME_MAX + SPOOL_TOKEN_MAX + SPOOL_DATE_MAX + SPOOL_FOCUS_MAX + \
 	 SPOOL_METADATA_MAX)
-#define SPOOL_ATTEMPTS_MAX 3 /* to process an image again, before it is quarantined */
 
 struct spooled {
 	char id[ULID_LENGTH + 1];

@@ -1,8 +1,8 @@
 /*
- * store.c - directories, files and one rename. Any thread; calls may block.
+ * store.c - the open store: its directories, its free space, and what happens if somebody deletes
+ * them. Any thread; calls may block.
  *
- * Knows nothing of requests. Names are unique (ULIDs), so no two images ever share a path, not even
- * a temporary one.
+ * The daemon holds its directories open, so it would go on in deleted ones.
  */
 #include "store.h"
 
@@ -13,26 +13,113 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/xattr.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/check.h"
 #include "base/clock.h"
-#include "checksum.h"
-#include "conf/conf_places.h"
+#include "conf/conf_source.h"
 #include "directory.h"
-#include "expiry.h"
 #include "log/log.h"
-#include "store_check.h"
 #include "store_path.h"
-#include "store_room.h"
-#include "store_trash.h"
-#include "stored_image.h"
-#include "stored_info.h"
 
+#define LOOK_NS NS_PER_S /* between looks at the free space while there is too little */
+/* The error of a root that only a restart can open. */
+#define OUTSIDE (-EXDEV)
 #define ROOT_MODE 0750 /* of a new root, less the umask */
 
+/* ---- the disk ---- */
+
+int store_flush(struct store *s)
+{
+	if (!s->survives_power)
+		return 0;
+	atomic_fetch_add_explicit(&s->flushes, 1, memory_order_relaxed);
+	return syncfs(s->root_fd) ? -errno : 0;
+}
+
+uint64_t store_look(struct store *s)
+{
+	struct statvfs fs;
+	uint64_t bytes = UINT64_MAX;
+
+	if (fstatvfs(s->root_fd, &fs) == 0)
+		bytes = (uint64_t)fs.f_bavail * fs.f_frsize;
+	/* Relaxed: two independent numbers. */
+	atomic_store_explicit(&s->free_bytes, bytes, memory_order_relaxed);
+	atomic_store_explicit(&s->looked_ns, clock_ns(), memory_order_relaxed);
+	return bytes;
+}
+
+bool store_has_room(struct store *s, uint64_t floor, uint64_t *free_bytes)
+{
+	*free_bytes = atomic_load_explicit(&s->free_bytes, memory_order_relaxed);
+	if (*free_bytes >= floor)
+		return true;
+	if (clock_ns() - atomic_load_explicit(&s->looked_ns, memory_order_relaxed) >= LOOK_NS)
+		*free_bytes = store_look(s);
+	return *free_bytes >= floor;
+}
+
+/* ---- unfinished images that could not be removed ---- */
+
+bool leftovers_note(struct leftovers *l, const char *id, bool is_left)
+{
+	unsigned i = 0;
+
+	pthread_mutex_lock(&l->lock);
+	while (i < l->count && strcmp(l->id[i], id) != 0)
+		i++;
+	bool has_room = i < LEFTOVERS_MAX;
+
+	if (is_left && i == l->count && has_room)
+		memcpy(l->id[l->count++], id, ULID_LENGTH + 1);
+	if (!is_left && i < l->count)
+		memmove(l->id[i], l->id[--l->count], sizeof l->id[i]);
+	pthread_mutex_unlock(&l->lock);
+	return has_room;
+}
+
+/* Adds the names in .incoming; those that are no ids are left to the next start. */
+static void add_all_leftovers(struct store *s)
+{
+	DIR *dir = directory_list(s->incoming_fd, ".");
+	const char *name;
+
+	while (dir && (name = directory_next_id(dir)))
+		leftovers_note(&s->leftovers, name, true);
+	if (dir)
+		closedir(dir);
+}
+
 /* ---- opening ---- */
+
+/* The root comes first. */
+static const struct {
+	size_t at;
+	const char *name;
+} directories[] = {
+	{ offsetof(struct store, root_fd), NULL },
+	{ offsetof(struct store, incoming_fd), STORE_INCOMING_DIRECTORY },
+	{ offsetof(struct store, trash_fd), STORE_TRASH_DIRECTORY },
+	{ offsetof(struct store, spool_fd), STORE_SPOOL_DIRECTORY },
+	{ offsetof(struct store, quarantine_fd), STORE_QUARANTINE_DIRECTORY },
+};
+
+static int *fd_of(struct store *s, size_t i)
+{
+	return (int *)(void *)((char *)s + directories[i].at);
+}
+
+static void init(struct store *s, bool survives_power)
+{
+	*s = (struct store){ .survives_power = survives_power,
+		             .checking = PTHREAD_MUTEX_INITIALIZER,
+		             .leftovers = LEFTOVERS_NONE };
+	usage_init(&s->usage);
+	for (size_t i = 0; i < COUNT_OF(directories); i++)
+		*fd_of(s, i) = -1;
+}
 
 /* Stores of earlier versions have directories that others can read. */
 static void make_private(int fd, const char *name)
@@ -49,32 +136,36 @@ static void make_private(int fd, const char *name)
 		           (unsigned)st.st_mode & 0777, PRIVATE_DIRECTORY);
 }
 
-int store_open_directories(struct store *s)
+/* Opens the directories below root_fd, and makes those that are missing. Returns 0, or -errno with
+ * what is open in *s. */
+static int open_directories(struct store *s)
 {
-	const struct {
-		int *fd;
-		const char *name;
-	} directory[] = {
-		{ &s->incoming_fd, STORE_INCOMING_DIRECTORY },
-		{ &s->trash_fd, STORE_TRASH_DIRECTORY },
-		{ &s->spool_fd, STORE_SPOOL_DIRECTORY },
-		{ &s->quarantine_fd, STORE_QUARANTINE_DIRECTORY },
-	};
+	for (size_t i = 1; i < COUNT_OF(directories); i++) {
+		int *fd = fd_of(s, i);
 
-	for (size_t i = 0; i < COUNT_OF(directory); i++) {
-		*directory[i].fd = directory_open(s->root_fd, directory[i].name, PRIVATE_DIRECTORY);
-		if (*directory[i].fd < 0)
-			return *directory[i].fd;
-		make_private(*directory[i].fd, directory[i].name);
+		*fd = directory_open(s->root_fd, directories[i].name, PRIVATE_DIRECTORY);
+		if (*fd < 0)
+			return *fd;
+		make_private(*fd, directories[i].name);
 	}
 	return 0;
 }
 
+/* Returns what an operator may do about the directory that cannot be opened, as the end of a
+ * message, or "". */
+static const char *advice_of(int err)
+{
+	if (err == -EROFS || err == -EACCES)
+		return "; under systemd the unit needs ReadWritePaths=, and the daemon's user the "
+		       "right to write: MOVING THE STORE in darkroomd(8)";
+	return err == -ENOENT ? "; the directory above it must exist" : "";
+}
+
 /* Returns err, logged. */
-static int log_root(const struct store *s, const char *what, int err, const char *advice)
+static int log_root(const struct store *s, const char *what, int err)
 {
 	log_error("%sserver.root = %s: %s%s%s", conf_place("server.root"), s->root, what,
-	          strerror(-err), advice);
+	          strerror(-err), advice_of(err));
 	return err;
 }
 
@@ -86,7 +177,7 @@ static int lock_root(const struct store *s)
 	int err = -errno;
 
 	if (err != -EWOULDBLOCK)
-		return log_root(s, "", err, "");
+		return log_root(s, "", err);
 	log_error("%sserver.root = %s: another darkroomd uses this store",
 	          conf_place("server.root"), s->root);
 	return err;
@@ -96,33 +187,25 @@ int store_open(struct store *s, const char *root, bool survives_power, unsigned 
 {
 	int err;
 
-	*s = (struct store){ .root_fd = -1,
-		             .incoming_fd = -1,
-		             .trash_fd = -1,
-		             .spool_fd = -1,
-		             .quarantine_fd = -1,
-		             .survives_power = survives_power,
-		             .checking = PTHREAD_MUTEX_INITIALIZER,
-		             .leftovers = LEFTOVERS_NONE };
+	init(s, survives_power);
 	*cleared = 0;
-	usage_init(&s->usage);
 	s->root = strdup(root);
 	if (!s->root)
 		return -ENOMEM;
 	s->root_fd = directory_open(AT_FDCWD, root, ROOT_MODE);
 	if (s->root_fd < 0) {
 		err = s->root_fd;
-		log_root(s, "", err, directory_advice(err));
+		log_root(s, "", err);
 		goto fail;
 	}
 	err = lock_root(s);
 	if (err)
 		goto fail;
-	err = store_open_directories(s);
+	err = open_directories(s);
 	if (!err)
 		err = directory_clear(s->incoming_fd, cleared);
 	if (err == -EAGAIN)
-		leftovers_add_all(&s->leftovers, s->incoming_fd);
+		add_all_leftovers(s);
 	if (!err || err == -EAGAIN)
 		err = directory_clear(s->trash_fd, cleared);
 	if (err == -EAGAIN || s->leftovers.count > 0)
@@ -134,7 +217,7 @@ int store_open(struct store *s, const char *root, bool survives_power, unsigned 
 	store_look(s);
 	if (!err)
 		return 0;
-	log_root(s, "cannot prepare the store: ", err, directory_advice(err));
+	log_root(s, "cannot prepare the store: ", err);
 fail:
 	store_close(s);
 	return err;
@@ -142,32 +225,18 @@ fail:
 
 int store_attach(struct store *s, const char *root)
 {
-	*s = (struct store){ .root_fd = -1,
-		             .incoming_fd = -1,
-		             .trash_fd = -1,
-		             .spool_fd = -1,
-		             .quarantine_fd = -1,
-		             .survives_power = true,
-		             .checking = PTHREAD_MUTEX_INITIALIZER };
-	const struct {
-		int *fd;
-		const char *name;
-	} directory[] = {
-		{ &s->trash_fd, STORE_TRASH_DIRECTORY },
-		{ &s->spool_fd, STORE_SPOOL_DIRECTORY },
-		{ &s->quarantine_fd, STORE_QUARANTINE_DIRECTORY },
-	};
 	int err = 0;
 
-	usage_init(&s->usage);
+	init(s, true);
 	s->root = strdup(root);
-	s->root_fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (s->root_fd < 0)
-		err = -errno;
-	for (size_t i = 0; i < COUNT_OF(directory) && !err; i++) {
-		*directory[i].fd =
-			openat(s->root_fd, directory[i].name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		err = *directory[i].fd < 0 ? -errno : 0;
+	for (size_t i = 0; i < COUNT_OF(directories) && !err; i++) {
+		int *fd = fd_of(s, i);
+
+		if (fd == &s->incoming_fd)
+			continue;
+		*fd = openat(i ? s->root_fd : AT_FDCWD, i ? directories[i].name : root,
+		             O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		err = *fd < 0 ? -errno : 0;
 	}
 	if (!err && s->root)
 		return 0;
@@ -178,11 +247,9 @@ int store_attach(struct store *s, const char *root)
 
 void store_close(struct store *s)
 {
-	const int fd[] = { s->quarantine_fd, s->spool_fd, s->trash_fd, s->incoming_fd, s->root_fd };
-
-	for (size_t i = 0; i < COUNT_OF(fd); i++)
-		if (fd[i] >= 0)
-			close(fd[i]);
+	for (size_t i = COUNT_OF(directories); i-- > 0;)
+		if (*fd_of(s, i) >= 0)
+			close(*fd_of(s, i));
 	usage_fini(&s->usage);
 	free(s->root);
 }
@@ -192,145 +259,141 @@ void store_survive_power(struct store *s, bool survives_power)
 	atomic_store(&s->survives_power, survives_power);
 }
 
-/* ---- removing ---- */
+/* ---- directories that are deleted while the daemon serves ---- */
 
-/* Flushes the file system; see flush_note in store_put.c. */
-int store_flush(struct store *s)
+static bool is_deleted(int fd)
 {
-	if (!s->survives_power)
-		return 0;
-	atomic_fetch_add_explicit(&s->flushes, 1, memory_order_relaxed);
-	return syncfs(s->root_fd) ? -errno : 0;
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && st.st_nlink == 0;
 }
 
-void store_trash_name(struct store *s, const char *id, char name[STORE_PATH_MAX])
+/* Returns whether the open root is the one at its path. A root that was only moved away counts. */
+static bool is_root_current(const struct store *s)
 {
-	uint64_t serial = atomic_fetch_add_explicit(&s->trash_serial, 1, memory_order_relaxed);
+	struct stat open, named;
 
-	snprintf(name, STORE_PATH_MAX, "%.*s.%llu", ULID_LENGTH, id, (unsigned long long)serial);
+	if (is_deleted(s->root_fd) || fstat(s->root_fd, &open))
+		return false;
+	return stat(s->root, &named) ||
+	       (open.st_dev == named.st_dev && open.st_ino == named.st_ino);
 }
 
-/* What the figures must know of an image that is about to go. */
-struct going {
-	char data[STORED_IMAGE_MAX + 1];
-	struct stored_info info;
-	bool is_known;
-};
-
-static void look_at_going(struct going *g, struct store *s, enum store_place place, const char *id)
+static bool is_whole(struct store *s)
 {
-	g->is_known = place == STORE_IMAGES && usage_total(&s->usage).is_on &&
-	              stored_info_load(&g->info, s, id, g->data) == 0;
+	bool is_good = is_root_current(s);
+
+	for (size_t i = 1; i < COUNT_OF(directories) && is_good; i++)
+		is_good = !is_deleted(*fd_of(s, i));
+	return is_good;
 }
 
-static int rename_to_trash(struct store *s, enum store_place place, const char *id, const char *to)
+/* Opens the directories at the path of the root. Returns 0 or -errno. */
+static int open_again(const struct store *s, struct store *fresh)
 {
-	char from[STORE_PATH_MAX];
-	int err = -ENOENT;
+	int err;
 
-	if (place == STORE_SPOOL)
-		return renameat(s->spool_fd, id, s->trash_fd, to) ? -errno : 0;
-	for (unsigned layout = 0; layout < STORE_LAYOUT_COUNT && err == -ENOENT; layout++) {
-		store_image_path(from, (enum store_layout)layout, id, NULL);
-		err = renameat(s->root_fd, from, s->trash_fd, to) ? -errno : 0;
+	init(fresh, false);
+	if (is_root_current(s)) { /* its lock stays */
+		fresh->root_fd = fcntl(s->root_fd, F_DUPFD_CLOEXEC, 0);
+		if (fresh->root_fd < 0)
+			return -errno;
+	} else {
+		fresh->root_fd = open(s->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (fresh->root_fd < 0 || flock(fresh->root_fd, LOCK_EX | LOCK_NB))
+			return -errno;
 	}
+	err = open_directories(fresh);
+	if (!err && faccessat(fresh->incoming_fd, ".", W_OK, 0))
+		err = -errno;
 	return err;
 }
 
-/* Moves it, and takes it out of the figures. */
-static int move_counted(struct store *s, enum store_place place, const char *id, const char *to)
+/* Makes `to` another descriptor of what `from` has open. */
+static int replace(int from, int to)
 {
-	struct going going;
+	while (dup3(from, to, O_CLOEXEC) < 0)
+		if (errno != EINTR && errno != EBUSY)
+			return -errno;
+	return 0;
+}
 
-	look_at_going(&going, s, place, id);
-	usage_lock(&s->usage);
-	int err = rename_to_trash(s, place, id, to);
+/* The root comes last: a thread that sees it also sees the others. */
+static int replace_all(struct store *s, struct store *fresh)
+{
+	int err = 0;
 
-	if (!err && going.is_known)
-		usage_removed(&s->usage, id, going.info.token, stored_info_bytes(&going.info));
-	usage_unlock(&s->usage);
+	for (size_t i = COUNT_OF(directories); i-- > 0 && !err;)
+		err = replace(*fd_of(fresh, i), *fd_of(s, i));
 	return err;
 }
 
-int store_move_to_trash(struct store *s, enum store_place place, const char *id,
-                        char to[STORE_PATH_MAX])
+/* Returns whether only a restart helps: a mount of the service manager still has the deleted root,
+ * or only the sandbox forbids to open the new one. Landlock allows faccessat(). */
+static bool is_outside(const struct store *s, int err)
 {
-	unsigned openings = atomic_load(&s->openings);
+	struct stat named;
 
-	store_trash_name(s, id, to);
-	int err = move_counted(s, place, id, to);
-
-	if (err == -ENOENT && store_check_missing(s, openings))
-		err = move_counted(s, place, id, to);
-	return err;
+	if (stat(s->root, &named) == 0 && named.st_nlink == 0)
+		return true;
+	return err == -EACCES &&
+	       (faccessat(AT_FDCWD, s->root, R_OK | W_OK | X_OK, 0) == 0 || errno == EROFS);
 }
 
-void store_clear_trash(struct store *s, const char *name)
+static void lose(struct store *s, int err)
 {
-	expiry_forget_removed(s, name);
-	int err = directory_remove(s->trash_fd, name);
+	int lost = is_outside(s, err) ? OUTSIDE : err;
+	int was = atomic_exchange(&s->lost, lost);
 
-	/* The image is invisible already; store_tidy() removes the rest. */
-	if (!err || err == -ENOENT)
-		return;
-	log_warning("store: cannot remove " STORE_TRASH_DIRECTORY "/%s: %s; retrying later", name,
-	            strerror(-err));
-	atomic_store(&s->tidy_ns, clock_ns() + STORE_TIDY_NS);
+	if (was == 0 || (lost == OUTSIDE && was != OUTSIDE))
+		log_error("store: server.root = %s was deleted: %s; responding 503 until %s",
+		          s->root, strerror(-err),
+		          lost == OUTSIDE ? "a restart: the sandbox covers the deleted directory "
+		                            "only"
+		                          : "it is back");
 }
 
-/* Moves what could not be removed from .incoming to the trash. Returns false if a part stays. */
-static bool move_leftovers(struct store *s)
+static bool restore(struct store *s)
 {
-	char id[LEFTOVERS_MAX][ULID_LENGTH + 1], name[STORE_PATH_MAX];
-	unsigned count = leftovers_take(&s->leftovers, id);
-	bool are_moved = true;
-
-	for (unsigned i = 0; i < count; i++) {
-		store_trash_name(s, id[i], name);
-		if (renameat(s->incoming_fd, id[i], s->trash_fd, name) && errno != ENOENT) {
-			leftovers_add(&s->leftovers, id[i]);
-			are_moved = false;
-		}
-	}
-	return are_moved;
-}
-
-void store_tidy(struct store *s)
-{
-	uint64_t due = atomic_load(&s->tidy_ns), now;
-	unsigned ignored = 0;
-
-	if (!due || (now = clock_ns()) < due ||
-	    !atomic_compare_exchange_strong(&s->tidy_ns, &due, 0))
-		return;
-	/* Flush first, for the same reason as in store_remove(). */
-	if (!move_leftovers(s) || store_flush(s) || directory_clear(s->trash_fd, &ignored))
-		atomic_store(&s->tidy_ns, now + STORE_TIDY_NS);
-}
-
-int store_remove(struct store *s, enum store_place place, const char *id)
-{
-	char name[STORE_PATH_MAX];
-	int err = store_move_to_trash(s, place, id, name);
-
-	if (err)
-		return err;
-	/* Flush before the files go; otherwise the name might return without them. */
-	err = store_flush(s);
-	if (err)
-		atomic_store(&s->tidy_ns, clock_ns() + STORE_TIDY_NS);
-	else
-		store_clear_trash(s, name);
-	store_tidy(s);
-	return err;
-}
-
-int store_unspool(struct store *s, const char *id)
-{
-	char name[STORE_PATH_MAX];
-	int err = store_move_to_trash(s, STORE_SPOOL, id, name);
+	struct store fresh;
+	int err = open_again(s, &fresh);
 
 	if (!err)
-		store_clear_trash(s, name);
-	return err;
+		err = replace_all(s, &fresh);
+	store_close(&fresh);
+	if (err) {
+		lose(s, err);
+		return false;
+	}
+	atomic_store(&s->lost, 0);
+	atomic_fetch_add(&s->openings, 1);
+	log_notice("store: server.root = %s was deleted; using the directory that is there now",
+	           s->root);
+	return true;
+}
+
+bool store_must_restart(const struct store *s)
+{
+	return atomic_load(&s->lost) == OUTSIDE;
+}
+
+const char *store_lost_reason(const struct store *s)
+{
+	return store_must_restart(s) ? "server.root was deleted, and a new one needs a restart"
+	                             : "server.root was deleted";
+}
+
+bool store_check(struct store *s)
+{
+	pthread_mutex_lock(&s->checking);
+	bool is_good = is_whole(s) || restore(s);
+
+	pthread_mutex_unlock(&s->checking);
+	return is_good;
+}
+
+bool store_check_missing(struct store *s, unsigned openings)
+{
+	/* Behind the lock, an opening by another thread is complete and counted. */
+	return store_check(s) && atomic_load(&s->openings) != openings;
 }

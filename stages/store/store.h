@@ -15,12 +15,24 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "leftovers.h"
+#include "store_path.h"
 #include "ulid.h"
 #include "usage.h"
 
-/* Trailing characters of the id. They are random, so images spread over 1024 directories. */
-#define STORE_SHARD_LENGTH 2
+#define LEFTOVERS_MAX 64
+
+/* Unfinished images in .incoming that could not be removed, to try it again. Others are being
+ * written in the same directory, so it cannot be cleared while the daemon runs. */
+struct leftovers {
+	pthread_mutex_t lock;
+	unsigned count;
+	char id[LEFTOVERS_MAX][ULID_LENGTH + 1];
+};
+
+#define LEFTOVERS_NONE                            \
+	{                                         \
+		.lock = PTHREAD_MUTEX_INITIALIZER \
+	}
 
 struct store {
 	char *root; /* its path; fixed */
@@ -33,7 +45,7 @@ struct store {
 	_Atomic uint64_t looked_ns;
 	struct leftovers leftovers; /* in .incoming */
 	struct usage usage;
-	/* of store_check.h */
+	/* of store_check() */
 	pthread_mutex_t checking;
 	_Atomic unsigned openings; /* of the directories, after they were deleted */
 	_Atomic int lost; /* -errno, which was logged; 0: it is there. Written under checking */
@@ -50,12 +62,45 @@ void store_close(struct store *s);
  * takes no lock. Files can be read, and images removed. Returns 0, or -errno with root_fd == -1. */
 int store_attach(struct store *s, const char *root);
 
-/* Opens the directories below root_fd, and makes those that are missing. Returns 0, or -errno with
- * what is open in *s. */
-int store_open_directories(struct store *s);
-
 /* Sets whether commits are flushed, beginning with the next one. Any thread. */
 void store_survive_power(struct store *s, bool survives_power);
+
+/* Returns the bytes that the daemon's user may still write, or UINT64_MAX if the system cannot
+ * tell. A system call. */
+uint64_t store_look(struct store *s);
+
+/* Returns whether floor bytes were free when store_look() saw them last, and sets *free_bytes to
+ * what was. If they were not, it looks again, at most once a second. */
+bool store_has_room(struct store *s, uint64_t floor, uint64_t *free_bytes);
+
+/* Returns whether the store can be used. If server.root was deleted and exists again, opens it in
+ * place: the descriptors of *s keep their numbers, so other threads need not know. The daemon does
+ * not make the root itself, which may be a disk that is not mounted. Logs when the store is lost
+ * and when it is back. Any thread; some short system calls. */
+bool store_check(struct store *s);
+
+/* Returns whether the last store_check() found a new root that the sandbox does not cover: a
+ * sandbox can only become narrower. Any thread. */
+bool store_must_restart(const struct store *s);
+
+/* Returns why the last store_check() failed, for clients. Static. Any thread. */
+const char *store_lost_reason(const struct store *s);
+
+/* The same after a call has failed with ENOENT: returns whether the store was opened again since
+ * `openings` was read from *s, so that the call must be repeated. */
+bool store_check_missing(struct store *s, unsigned openings);
+
+/* ---- for the files of this folder ---- */
+
+#define STORE_TIDY_NS NS_PER_S /* between attempts to clear the trash */
+
+/* Flushes the file system if the store survives a loss of power; see flush_note in store_put.c.
+ * Returns 0 or -errno. */
+int store_flush(struct store *s);
+
+/* Adds an id, or removes it if its files are gone, and it may be written again. Returns false if
+ * there are too many: the next start removes its files. */
+bool leftovers_note(struct leftovers *l, const char *id, bool is_left);
 
 /* ---- may block; disk_write calls them ---- */
 
@@ -100,5 +145,28 @@ int store_remove(struct store *s, enum store_place place, const char *id);
 /* Takes a stored image out of the spool, without a flush: its return after a crash does no harm.
  * Returns 0, -ENOENT or -errno. */
 int store_unspool(struct store *s, const char *id);
+
+/* ---- removal of several images ----
+ *
+ * The images become invisible, one flush follows, then their files go. A loss of power leaves each
+ * image whole or invisible. Empty directories of earlier times go, too. Any thread, one for each
+ * batch; calls may block. */
+
+#define STORE_BATCH_MAX 64
+
+struct store_batch {
+	struct {
+		char id[ULID_LENGTH + 1];
+		char in_trash[STORE_PATH_MAX];
+	} image[STORE_BATCH_MAX];
+	unsigned count;
+};
+
+/* Makes an image invisible; the batch must have room. Returns 0, -ENOENT or -errno. */
+int store_batch_add(struct store_batch *b, struct store *s, enum store_place place, const char *id);
+
+/* Removes the files of all of them. Returns 0, or -errno: they are invisible, and their files go
+ * later. The ids stay in the batch until the caller sets its count to 0. */
+int store_batch_end(const struct store_batch *b, struct store *s);
 
 #endif

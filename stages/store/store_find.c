@@ -10,16 +10,15 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include "base/open_cached.h"
+#include "base/cached.h"
 #include "checksum.h"
 #include "store.h"
-#include "store_check.h"
 #include "store_path.h"
 
 static int open_path(const struct store *s, const char *path, bool may_wait)
 {
 	if (!may_wait)
-		return open_cached(s->root_fd, path);
+		return cached_open(s->root_fd, path);
 	int fd = openat(s->root_fd, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 
 	return fd < 0 ? -errno : fd;
@@ -68,10 +67,10 @@ int store_open_file(struct store *s, const char *id, const char *name, uint64_t 
 	return fd;
 }
 
-bool store_has_image(struct store *s, const char *id)
+bool store_has_file(struct store *s, const char *id, const char *name)
 {
 	uint64_t size;
-	int fd = store_open_file(s, id, "image.json", &size);
+	int fd = store_open_file(s, id, name, &size);
 
 	if (fd >= 0)
 		close(fd);
@@ -83,6 +82,30 @@ int store_open_directory(struct store *s, const char *id)
 	return open_image(s, id, NULL, true);
 }
 
+bool store_has_moved(struct store *s, const char *id, int directory_fd, bool *is_there)
+{
+	struct stat then, now;
+	int fd = store_open_directory(s, id);
+	bool is_same = fd >= 0 && !fstat(directory_fd, &then) && !fstat(fd, &now) &&
+	               then.st_ino == now.st_ino && then.st_dev == now.st_dev;
+
+	*is_there = fd >= 0;
+	if (fd >= 0)
+		close(fd);
+	return !is_same;
+}
+
+int store_tag_write(char tag[STORE_TAG_MAX], const char *sum, uint64_t expires)
+{
+	return snprintf(tag, STORE_TAG_MAX, expires ? "%.*s.%010llu" : "%.*s", CHECKSUM_LENGTH, sum,
+	                (unsigned long long)expires);
+}
+
+uint64_t store_tag_expires(const char *tag)
+{
+	return strlen(tag) > CHECKSUM_LENGTH ? strtoull(tag + CHECKSUM_LENGTH + 1, NULL, 10) : 0;
+}
+
 uint64_t store_tag(int fd, char tag[STORE_TAG_MAX])
 {
 	struct stat st = { .st_size = 0 };
@@ -91,8 +114,7 @@ uint64_t store_tag(int fd, char tag[STORE_TAG_MAX])
 	tag[n > 0 ? n : 0] = '\0';
 	if ((n == CHECKSUM_LENGTH || n == STORE_EXPIRING_TAG_LENGTH) &&
 	    strspn(tag, "0123456789abcdef") >= CHECKSUM_LENGTH) {
-		uint64_t expires =
-			n > CHECKSUM_LENGTH ? strtoull(tag + CHECKSUM_LENGTH + 1, NULL, 10) : 0;
+		uint64_t expires = store_tag_expires(tag);
 
 		tag[CHECKSUM_LENGTH] = '\0';
 		return expires;
@@ -124,31 +146,37 @@ static void find_file(struct store *s, const char *id, const char *name, struct 
 	found->expires = store_tag(found->fd, found->tag);
 }
 
+/* Returns whether the original is spooled, or -EAGAIN. */
+static int look_into_spool(struct store *s, const char *id, bool may_wait)
+{
+	if (may_wait)
+		return store_is_spooled(s, id);
+	int fd = cached_open(s->spool_fd, id);
+
+	if (fd >= 0)
+		close(fd);
+	return fd == -EAGAIN ? fd : fd != -ENOENT;
+}
+
+/* Returns false if it may not wait and would have to. */
+static bool find(struct store *s, const char *id, const char *name, struct store_found *found,
+                 bool may_wait)
+{
+	find_file(s, id, name, found, may_wait);
+	int is_spooled = found->fd == -ENOENT ? look_into_spool(s, id, may_wait) : 0;
+
+	found->is_spooled = is_spooled > 0;
+	if (found->fd == -ENOENT && !is_spooled)
+		find_file(s, id, name, found, may_wait);
+	return found->fd != -EAGAIN && is_spooled >= 0;
+}
+
 void store_find(struct store *s, const char *id, const char *name, struct store_found *found)
 {
-	found->is_spooled = false;
-	find_file(s, id, name, found, true);
-	if (found->fd != -ENOENT)
-		return;
-	found->is_spooled = store_is_spooled(s, id);
-	if (!found->is_spooled)
-		find_file(s, id, name, found, true);
+	find(s, id, name, found, true);
 }
 
 bool store_find_cached(struct store *s, const char *id, const char *name, struct store_found *found)
 {
-	found->is_spooled = false;
-	find_file(s, id, name, found, false);
-	if (found->fd != -ENOENT)
-		return found->fd != -EAGAIN;
-	int fd = open_cached(s->spool_fd, id);
-
-	if (fd == -EAGAIN)
-		return false;
-	found->is_spooled = fd != -ENOENT;
-	if (fd >= 0)
-		close(fd);
-	if (!found->is_spooled)
-		find_file(s, id, name, found, false);
-	return found->fd != -EAGAIN;
+	return find(s, id, name, found, false);
 }

@@ -41,17 +41,28 @@ bool store_find_cached(struct store *s, const char *id, const char *name,
  * sets *size, or returns -errno (-ENOENT). */
 int store_open_file(struct store *s, const char *id, const char *name, uint64_t *size);
 
-/* Returns whether the image is stored. */
-bool store_has_image(struct store *s, const char *id);
+/* Returns whether a finished image has the file. Some system calls. */
+bool store_has_file(struct store *s, const char *id, const char *name);
 
 /* Opens the directory of a finished image for reading. Returns a descriptor or -errno. */
 int store_open_directory(struct store *s, const char *id);
+
+/* Returns whether the image has another directory by now than the open one: it was remade, or
+ * (*is_there is false) removed. */
+bool store_has_moved(struct store *s, const char *id, int directory_fd, bool *is_there);
 
 /* Writes a tag of an open file's content, which changes with it: its checksum. On a file without
  * one (written by an earlier version, or copied by a program that drops extended attributes) its
  * size and time. The attribute is in the inode, which is in memory: it needs no disk. Returns when
  * the image expires, in seconds since 1970, or 0: never, or the attribute is missing. */
 uint64_t store_tag(int fd, char tag[STORE_TAG_MAX]);
+
+/* Writes the attribute of a file: its checksum, and when the image expires; 0: never. Returns its
+ * length. */
+int store_tag_write(char tag[STORE_TAG_MAX], const char *sum, uint64_t expires);
+
+/* Returns when the image of an attribute expires; 0: never. */
+uint64_t store_tag_expires(const char *tag);
 
 /* Returns whether the image's original is spooled; also true if the system cannot tell. The image
  * is then stored by now, or will be. */

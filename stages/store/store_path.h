@@ -8,7 +8,7 @@
  * Images are not packed into larger files. With a million of them, start, upload, DELETE, expiry
  * and lists of the newest cost what they cost with ten, and so does a GET whose inodes are in
  * memory. A cold GET took 7.6 ms on a shared disk. Only reading all image.json grows: 10 minutes
- * for a million, cold (data/results/2026-11-22-many). An image has 5 inodes for about 90 KB, and
+ * for a million, cold (data/results/million). An image has 5 inodes for about 90 KB, and
  * ext4 has one for 16 KB. So inodes and bytes run out together.
  */
 #ifndef DARKROOM_STORE_STORE_PATH_H

@@ -1,5 +1,6 @@
 /*
- * store_put.c - writes images: files in one directory, and one rename. Any thread; calls may block.
+ * store_put.c - writes images: files in one directory, and one rename. Another rename, to the
+ * trash, makes an image invisible; its files go after a flush. Any thread; calls may block.
  *
  * flush_note: an image that must survive a loss of power is written, flushed, renamed and flushed
  * again. So a name never refers to missing files, and a response never to a missing name.
@@ -23,20 +24,188 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "base/check.h"
 #include "base/clock.h"
 #include "checksum.h"
 #include "directory.h"
 #include "expiry.h"
 #include "log/log.h"
 #include "store.h"
-#include "store_check.h"
 #include "store_find.h"
 #include "store_path.h"
-#include "store_replace.h"
-#include "store_trash.h"
 #include "stored_image.h"
 
 #define SHARD_ATTEMPTS_MAX 3
+
+/* ---- the trash ---- */
+
+/* Writes a name for the trash that no other item has. */
+static void trash_name(struct store *s, const char *id, char name[STORE_PATH_MAX])
+{
+	uint64_t serial = atomic_fetch_add_explicit(&s->trash_serial, 1, memory_order_relaxed);
+
+	snprintf(name, STORE_PATH_MAX, "%.*s.%llu", ULID_LENGTH, id, (unsigned long long)serial);
+}
+
+static int rename_to_trash(struct store *s, enum store_place place, const char *id, const char *to)
+{
+	char from[STORE_PATH_MAX];
+	int err = -ENOENT;
+
+	if (place == STORE_SPOOL)
+		return renameat(s->spool_fd, id, s->trash_fd, to) ? -errno : 0;
+	for (unsigned layout = 0; layout < STORE_LAYOUT_COUNT && err == -ENOENT; layout++) {
+		store_image_path(from, (enum store_layout)layout, id, NULL);
+		err = renameat(s->root_fd, from, s->trash_fd, to) ? -errno : 0;
+	}
+	return err;
+}
+
+/* Moves it, and takes it out of the figures. */
+static int move_counted(struct store *s, enum store_place place, const char *id, const char *to)
+{
+	char data[STORED_IMAGE_MAX + 1];
+	struct stored_info info;
+	bool is_known = place == STORE_IMAGES && usage_total(&s->usage).is_on &&
+	                stored_info_load(&info, s, id, data) == 0;
+
+	pthread_mutex_lock(&s->usage.lock);
+	int err = rename_to_trash(s, place, id, to);
+
+	if (!err && is_known)
+		usage_removed(&s->usage, id, info.token, stored_info_bytes(&info));
+	pthread_mutex_unlock(&s->usage.lock);
+	return err;
+}
+
+/* Makes the image invisible by one rename. Its name in the trash is written to `to`. Returns 0,
+ * -ENOENT or -errno. */
+static int move_to_trash(struct store *s, enum store_place place, const char *id,
+                         char to[STORE_PATH_MAX])
+{
+	unsigned openings = atomic_load(&s->openings);
+
+	trash_name(s, id, to);
+	int err = move_counted(s, place, id, to);
+
+	if (err == -ENOENT && store_check_missing(s, openings))
+		err = move_counted(s, place, id, to);
+	return err;
+}
+
+/* Removes an item of the trash. If that fails, the next tidy() tries again. */
+static void clear_trash(struct store *s, const char *name)
+{
+	expiry_forget_removed(s, name);
+	int err = directory_remove(s->trash_fd, name);
+
+	/* The image is invisible already; tidy() removes the rest. */
+	if (!err || err == -ENOENT)
+		return;
+	log_warning("store: cannot remove " STORE_TRASH_DIRECTORY "/%s: %s; retrying later", name,
+	            strerror(-err));
+	atomic_store(&s->tidy_ns, clock_ns() + STORE_TIDY_NS);
+}
+
+/* Moves what could not be removed from .incoming to the trash. Returns false if a part stays. */
+static bool move_leftovers(struct store *s)
+{
+	struct leftovers *l = &s->leftovers;
+	char name[STORE_PATH_MAX];
+	unsigned left = 0;
+
+	pthread_mutex_lock(&l->lock);
+	for (unsigned i = 0; i < l->count; i++) {
+		trash_name(s, l->id[i], name);
+		if (renameat(s->incoming_fd, l->id[i], s->trash_fd, name) && errno != ENOENT)
+			memmove(l->id[left++], l->id[i], sizeof l->id[i]);
+	}
+	l->count = left;
+	pthread_mutex_unlock(&l->lock);
+	return left == 0;
+}
+
+/* Clears the trash when that is due. One thread at a time. */
+static void tidy(struct store *s)
+{
+	uint64_t due = atomic_load(&s->tidy_ns), now;
+	unsigned ignored = 0;
+
+	if (!due || (now = clock_ns()) < due ||
+	    !atomic_compare_exchange_strong(&s->tidy_ns, &due, 0))
+		return;
+	/* Flush first, for the same reason as in store_batch_end(). */
+	if (!move_leftovers(s) || store_flush(s) || directory_clear(s->trash_fd, &ignored))
+		atomic_store(&s->tidy_ns, now + STORE_TIDY_NS);
+}
+
+/* ---- batches ---- */
+
+int store_batch_add(struct store_batch *b, struct store *s, enum store_place place, const char *id)
+{
+	assert(b->count < STORE_BATCH_MAX);
+	int err = move_to_trash(s, place, id, b->image[b->count].in_trash);
+
+	if (err)
+		return err;
+	memcpy(b->image[b->count++].id, id, ULID_LENGTH + 1);
+	return 0;
+}
+
+/* Removes the image's directories of time if they are empty. Those of now are about to be used. */
+static void remove_shards(struct store *s, const char *id)
+{
+	char now[ULID_LENGTH + 1], shard[STORE_PATH_MAX];
+
+	ulid_new(now);
+	if (strncmp(id, now, STORE_SPAN_LENGTH + STORE_SHARD_LENGTH) >= 0)
+		return;
+	store_shard_path(shard, STORE_BY_TIME, id);
+	if (unlinkat(s->root_fd, shard, AT_REMOVEDIR))
+		return;
+	shard[STORE_SPAN_LENGTH] = '\0';
+	(void)unlinkat(s->root_fd, shard, AT_REMOVEDIR); /* it stays if it is not empty */
+}
+
+int store_batch_end(const struct store_batch *b, struct store *s)
+{
+	/* Flush before the files go; otherwise the name might return without them. */
+	int err = b->count ? store_flush(s) : 0;
+
+	if (err) {
+		atomic_store(&s->tidy_ns, clock_ns() + STORE_TIDY_NS);
+		return err;
+	}
+	for (unsigned i = 0; i < b->count; i++) {
+		clear_trash(s, b->image[i].in_trash);
+		remove_shards(s, b->image[i].id);
+	}
+	return 0;
+}
+
+int store_remove(struct store *s, enum store_place place, const char *id)
+{
+	struct store_batch b = { .count = 0 };
+	int err = store_batch_add(&b, s, place, id);
+
+	if (err)
+		return err;
+	err = store_batch_end(&b, s);
+	tidy(s);
+	return err;
+}
+
+int store_unspool(struct store *s, const char *id)
+{
+	char name[STORE_PATH_MAX];
+	int err = move_to_trash(s, STORE_SPOOL, id, name);
+
+	if (!err)
+		clear_trash(s, name);
+	return err;
+}
+
+/* ---- files ---- */
 
 /* Allocates the file's blocks in one piece. It makes a flush cheaper; without a flush, it would
  * cost half as much as the whole rest. */
@@ -58,44 +227,86 @@ static mode_t file_mode(const struct store_item *item, const struct store_file *
 static void write_tag(int fd, const char *sum, uint64_t expires)
 {
 	char tag[STORE_TAG_MAX];
-	int length = CHECKSUM_LENGTH;
+	int length = store_tag_write(tag, sum, expires);
 
-	if (expires)
-		length = snprintf(tag, sizeof tag, "%s.%010" PRIu64, sum, expires);
 	if (length == CHECKSUM_LENGTH || length == STORE_EXPIRING_TAG_LENGTH)
-		(void)fsetxattr(fd, STORE_TAG_ATTRIBUTE, expires ? tag : sum, (size_t)length, 0);
+		(void)fsetxattr(fd, STORE_TAG_ATTRIBUTE, tag, (size_t)length, 0);
 }
 
 static int write_file(int at, const struct store_file *file, mode_t mode, uint64_t expires,
                       bool is_flushed)
 {
-	const char *data = file->data;
-	size_t left = file->size;
 	int err = 0;
 	int fd = openat(at, file->name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
 
 	if (fd < 0)
 		return -errno;
 	if (is_flushed)
-		err = allocate(fd, left);
-	while (left && !err) {
-		ssize_t n = write(fd, data, left);
-
-		if (n < 0 && errno != EINTR)
-			err = -errno;
-		else if (n == 0)
-			err = -EIO;
-		else if (n > 0) {
-			data += n;
-			left -= (size_t)n;
-		}
-	}
+		err = allocate(fd, file->size);
+	if (!err)
+		err = directory_write_all(fd, file->data, file->size);
 	if (file->sum && !err)
 		write_tag(fd, file->sum, expires);
 	if (close(fd) && errno != EINTR && !err)
 		err = -errno; /* some file systems report a full disk here */
 	return err;
 }
+
+/* ---- an image that is stored already: its directory is exchanged for another one ---- */
+
+static bool is_among(const struct store_item *item, const char *name)
+{
+	for (unsigned i = 0; i < item->file_count; i++)
+		if (strcmp(item->file[i].name, name) == 0)
+			return true;
+	return false;
+}
+
+/* Links those files of item->old_fd into the directory that are not among the item's. Returns 0,
+ * -ESTALE if they are being removed, or -errno. */
+static int link_others(int directory_fd, const struct store_item *item)
+{
+	DIR *dir = directory_list(item->old_fd, ".");
+	const char *name;
+	int err = 0;
+
+	if (!dir)
+		return -errno;
+	while (!err && (name = directory_next(dir)))
+		if (!is_among(item, name) && linkat(item->old_fd, name, directory_fd, name, 0))
+			err = errno == ENOENT ? -ESTALE : -errno; /* its files are being removed */
+	closedir(dir);
+	return err;
+}
+
+/* Returns 0, -ESTALE or -errno. The number of old_fd's inode is not used again while it is open. */
+static int check_place(const struct store *s, const char *path, int old_fd)
+{
+	struct stat old, now;
+
+	if (fstatat(s->root_fd, path, &now, AT_SYMLINK_NOFOLLOW) || fstat(old_fd, &old))
+		return -errno;
+	return now.st_ino == old.st_ino && now.st_dev == old.st_dev ? 0 : -ESTALE;
+}
+
+/* Exchanges .incoming/ID and the image. renameat2(2) with RENAME_EXCHANGE gives each directory the
+ * other's name in one step, so a name always refers to a whole image. Returns 0, -ENOENT if there
+ * is no such image, -ESTALE if its directory is not old_fd any more (-1: any), or -errno. */
+static int exchange_directories(struct store *s, const char *id, int old_fd)
+{
+	int err = -ENOENT;
+	char path[STORE_PATH_MAX];
+
+	for (unsigned layout = 0; layout < STORE_LAYOUT_COUNT && err == -ENOENT; layout++) {
+		store_image_path(path, (enum store_layout)layout, id, NULL);
+		err = old_fd < 0 ? 0 : check_place(s, path, old_fd);
+		if (!err && renameat2(s->incoming_fd, id, s->root_fd, path, RENAME_EXCHANGE))
+			err = -errno;
+	}
+	return err;
+}
+
+/* ---- items ---- */
 
 /* Makes the directory in which the image's directory will be, and the one above it. */
 static int make_shard(struct store *s, const char *id)
@@ -104,61 +315,51 @@ static int make_shard(struct store *s, const char *id)
 
 	store_shard_path(shard, STORE_BY_TIME, id);
 	shard[STORE_SPAN_LENGTH] = '\0';
-	if (mkdirat(s->root_fd, shard, IMAGE_DIRECTORY) && errno != EEXIST)
-		return -errno;
+	int err = directory_make(s->root_fd, shard, IMAGE_DIRECTORY);
+
 	shard[STORE_SPAN_LENGTH] = '/';
-	return mkdirat(s->root_fd, shard, IMAGE_DIRECTORY) && errno != EEXIST ? -errno : 0;
+	return err ? err : directory_make(s->root_fd, shard, IMAGE_DIRECTORY);
 }
 
-/* Renames the item to its place. The figures change in the same step. */
-static int rename_into_place(struct store *s, const struct store_item *item, const char *to)
+/* Renames the item to its place, or exchanges it with the image that is there. The figures change
+ * in the same step. */
+static int rename_counted(struct store *s, const struct store_item *item)
 {
-	uint64_t bytes = 0;
+	bool is_replaced = item->place == STORE_REPLACED;
+	uint64_t bytes = is_replaced ? item->new_bytes : 0;
+	char to[STORE_PATH_MAX];
+	int err;
 
-	for (unsigned i = 0; i < item->file_count; i++)
+	store_image_path(to, STORE_BY_TIME, item->id, NULL);
+	for (unsigned i = 0; i < item->file_count && !is_replaced; i++)
 		if (strcmp(item->file[i].name, STORED_IMAGE) != 0)
 			bytes += item->file[i].size;
-	usage_lock(&s->usage);
-	int err = renameat(s->incoming_fd, item->id, s->root_fd, to) ? -errno : 0;
-
+	pthread_mutex_lock(&s->usage.lock);
+	if (is_replaced)
+		err = exchange_directories(s, item->id, item->old_fd);
+	else
+		err = renameat(s->incoming_fd, item->id, s->root_fd, to) ? -errno : 0;
+	if (!err && is_replaced)
+		usage_removed(&s->usage, item->id, item->token, item->old_bytes);
 	if (!err)
 		usage_stored(&s->usage, item->id, item->token, bytes);
-	usage_unlock(&s->usage);
-	return err;
-}
-
-/* The same for an image that is stored already. */
-static int exchange(struct store *s, const struct store_item *item)
-{
-	usage_lock(&s->usage);
-	int err = store_exchange(s, item->id, item->old_fd);
-
-	if (!err) {
-		usage_removed(&s->usage, item->id, item->token, item->old_bytes);
-		usage_stored(&s->usage, item->id, item->token, item->new_bytes);
-	}
-	usage_unlock(&s->usage);
+	pthread_mutex_unlock(&s->usage.lock);
 	return err;
 }
 
 /* Renames the item to its place; creates the shard's directory if it is missing. */
 static int publish(struct store *s, const struct store_item *item)
 {
-	const char *id = item->id;
-	char to[STORE_PATH_MAX];
-
-	if (item->place == STORE_REPLACED)
-		return exchange(s, item);
 	if (item->place == STORE_SPOOL)
-		return renameat(s->incoming_fd, id, s->spool_fd, id) ? -errno : 0;
-	store_image_path(to, STORE_BY_TIME, id, NULL);
-	int err = rename_into_place(s, item, to);
+		return renameat(s->incoming_fd, item->id, s->spool_fd, item->id) ? -errno : 0;
+	int err = rename_counted(s, item);
 
-	/* store_batch.c may remove the directory when it is empty. */
-	for (unsigned i = 0; i < SHARD_ATTEMPTS_MAX && err == -ENOENT; i++) {
-		err = make_shard(s, id);
+	/* store_batch_end() may remove the directory when it is empty. */
+	for (unsigned i = 0;
+	     i < SHARD_ATTEMPTS_MAX && err == -ENOENT && item->place == STORE_IMAGES; i++) {
+		err = make_shard(s, item->id);
 		if (!err)
-			err = rename_into_place(s, item, to);
+			err = rename_counted(s, item);
 	}
 	return err;
 }
@@ -179,7 +380,7 @@ static int write_item(struct store *s, const struct store_item *item)
 		err = write_file(fd, &item->file[i], file_mode(item, &item->file[i]), item->expires,
 		                 s->survives_power);
 	if (!err && item->place == STORE_REPLACED)
-		err = store_link_others(fd, item);
+		err = link_others(fd, item);
 	close(fd);
 	if (item->expires && item->place == STORE_IMAGES && !err)
 		err = expiry_note(s, item->id, item->expires);
@@ -189,17 +390,14 @@ static int write_item(struct store *s, const struct store_item *item)
 /* Makes one flush for all items without an error; if it fails, they all get its error. */
 static void flush_items(struct store *s, struct store_item *items, unsigned count)
 {
-	bool has_good = false;
+	unsigned good = 0;
 
 	for (unsigned i = 0; i < count; i++)
-		has_good |= !items[i].err;
-	if (!has_good)
-		return;
-	int err = store_flush(s);
+		good += !items[i].err;
+	int err = good ? store_flush(s) : 0;
 
 	for (unsigned i = 0; i < count && err; i++)
-		if (!items[i].err)
-			items[i].err = err;
+		items[i].err = items[i].err ? items[i].err : err;
 }
 
 /* Removes the files of an unpublished item; if that fails, moves them to the trash. */
@@ -209,15 +407,15 @@ static void discard(struct store *s, const char *id)
 	char name[STORE_PATH_MAX];
 
 	if (!err || err == -ENOENT) {
-		leftovers_forget(&s->leftovers, id);
+		(void)leftovers_note(&s->leftovers, id, false);
 		return;
 	}
-	store_trash_name(s, id, name);
+	trash_name(s, id, name);
 	if (renameat(s->incoming_fd, id, s->trash_fd, name) == 0) {
-		store_clear_trash(s, name);
+		clear_trash(s, name);
 		return;
 	}
-	bool is_noted = leftovers_add(&s->leftovers, id);
+	bool is_noted = leftovers_note(&s->leftovers, id, true);
 
 	log_warning("store: cannot remove " STORE_INCOMING_DIRECTORY "/%s: %s; %s", id,
 	            strerror(-err), is_noted ? "retrying later" : "it stays until the next start");
@@ -225,17 +423,22 @@ static void discard(struct store *s, const char *id)
 		atomic_store(&s->tidy_ns, clock_ns() + STORE_TIDY_NS);
 }
 
-/* Removes a published item that may not survive a loss of power. */
+/* Removes a published item that may not survive a loss of power. A replaced image is exchanged
+ * back: the files of both stay until a flush succeeds. */
 static void withdraw(struct store *s, const struct store_item *item)
 {
 	char name[STORE_PATH_MAX];
 
-	if (item->place == STORE_REPLACED) {
-		store_withdraw_exchange(s, item->id);
+	if (item->place != STORE_REPLACED) {
+		if (move_to_trash(s, item->place, item->id, name) == 0)
+			clear_trash(s, name);
 		return;
 	}
-	if (store_move_to_trash(s, item->place, item->id, name) == 0)
-		store_clear_trash(s, name);
+	(void)exchange_directories(s, item->id, -1);
+	trash_name(s, item->id, name);
+	if (renameat(s->incoming_fd, item->id, s->trash_fd, name) && errno != ENOENT)
+		(void)leftovers_note(&s->leftovers, item->id, true);
+	atomic_store(&s->tidy_ns, clock_ns() + STORE_TIDY_NS);
 }
 
 /* Makes one attempt. */
@@ -247,9 +450,7 @@ static void put(struct store *s, struct store_item *items, unsigned count)
 	}
 	flush_items(s, items, count);
 	for (unsigned i = 0; i < count; i++) {
-		if (items[i].err)
-			continue;
-		items[i].err = publish(s, &items[i]);
+		items[i].err = items[i].err ? items[i].err : publish(s, &items[i]);
 		items[i].is_published = !items[i].err;
 	}
 	flush_items(s, items, count);
@@ -268,5 +469,5 @@ void store_put(struct store *s, struct store_item *items, unsigned count)
 	for (unsigned i = 0; i < count; i++)
 		if (items[i].err == -ENOENT && store_check_missing(s, openings))
 			put(s, &items[i], 1);
-	store_tidy(s);
+	tidy(s);
 }

@@ -1,16 +1,20 @@
-/* stored_image.c - finds the parts of image.json, and the files beside it. Any thread. */
+/* stored_image.c - reads image.json, and finds the files beside it. Any thread. */
 #include "stored_image.h"
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/json.h"
+#include "base/json_reader.h"
 #include "base/text.h"
 #include "conf/conf.h"
+#include "directory.h"
 #include "store.h"
 #include "store_find.h"
 
@@ -30,44 +34,31 @@ uint64_t stored_image_end(const char *id, uint64_t expires, uint64_t max_age_ms)
 	return !end || (expires && expires < end) ? expires : end;
 }
 
-bool stored_image_has_ended(struct store *s, const char *id, uint64_t max_age_ms)
+int stored_image_read(int fd, char data[STORED_IMAGE_MAX + 1])
+{
+	ssize_t length = directory_read_at(fd, data, STORED_IMAGE_MAX + 1, 0);
+
+	if (length > (ssize_t)STORED_IMAGE_MAX)
+		return -EFBIG;
+	data[length > 0 ? length : 0] = '\0';
+	return (int)length;
+}
+
+int stored_image_load(struct store *s, const char *id, char data[STORED_IMAGE_MAX + 1],
+                      uint64_t *expires)
 {
 	char tag[STORE_TAG_MAX];
 	uint64_t size;
 	int fd = store_open_file(s, id, STORED_IMAGE, &size);
-	uint64_t end = stored_image_end(id, fd < 0 ? 0 : store_tag(fd, tag), max_age_ms);
 
-	if (fd >= 0)
-		close(fd);
-	return end && (uint64_t)time(NULL) >= end;
-}
+	*expires = 0;
+	if (fd < 0)
+		return fd;
+	int length = stored_image_read(fd, data);
 
-bool stored_image_has_original(struct store *s, const char *id)
-{
-	uint64_t size;
-	int fd = store_open_file(s, id, STORE_ORIGINAL, &size);
-
-	if (fd >= 0)
-		close(fd);
-	return fd >= 0;
-}
-
-int stored_image_read(int fd, char data[STORED_IMAGE_MAX + 1])
-{
-	size_t length = 0;
-	ssize_t n;
-
-	data[0] = '\0';
-	do {
-		n = pread(fd, data + length, STORED_IMAGE_MAX + 1 - length, (off_t)length);
-		if (n < 0 && errno != EINTR)
-			return -errno;
-		length += n > 0 ? (size_t)n : 0;
-	} while (n != 0 && length <= STORED_IMAGE_MAX);
-	if (length > STORED_IMAGE_MAX)
-		return -EFBIG;
-	data[length] = '\0';
-	return (int)length;
+	*expires = store_tag(fd, tag);
+	close(fd);
+	return length;
 }
 
 int stored_image_read_public(int fd, struct text *to)
@@ -98,7 +89,7 @@ static size_t variant_length(const char *file)
 	return length - suffix;
 }
 
-static int compare(const void *a, const void *b)
+static int compare_names(const void *a, const void *b)
 {
 	return strcmp(a, b);
 }
@@ -126,7 +117,7 @@ int stored_image_variants(struct store *s, const char *id, struct text *names)
 		name[n++][length] = '\0';
 	}
 	closedir(dir);
-	qsort(name, (size_t)n, sizeof *name, compare);
+	qsort(name, (size_t)n, sizeof *name, compare_names);
 	for (int i = 0; i < n; i++) {
 		text_puts(names, i ? ", " : "");
 		text_puts(names, name[i]);
@@ -156,14 +147,200 @@ bool stored_image_says_skipped(const char *data, size_t length, const char *vari
 	return list && memmem(list, list_length, step, (size_t)n);
 }
 
-bool stored_image_has_skipped(struct store *s, const char *id, const char *variant)
-{
-	char data[STORED_IMAGE_MAX + 1];
-	uint64_t size;
-	int fd = store_open_file(s, id, STORED_IMAGE, &size);
-	int length = fd < 0 ? fd : stored_image_read(fd, data);
+/* ---- what it says ---- */
 
-	if (fd >= 0)
-		close(fd);
-	return length >= 0 && stored_image_says_skipped(data, (size_t)length, variant);
+static bool read_sum(const char *object, char sum[CHECKSUM_LENGTH + 1])
+{
+	const char *value = object ? json_reader_member(object, "xxh128") : NULL;
+
+	sum[0] = '\0';
+	return json_reader_ascii(value, sum, CHECKSUM_LENGTH + 1) && strlen(sum) == CHECKSUM_LENGTH;
+}
+
+static int read_variants(struct stored_info *info, const char *all)
+{
+	const char *variants = json_reader_member(all, "variants"), *value = NULL;
+	const char *record = json_reader_member(all, STORED_RECORD);
+	const char *settings = record ? json_reader_member(record, "variants") : NULL;
+	char name[CONF_NAME_MAX];
+	struct stored_file file;
+
+	if (!variants || *variants != '{' || (record && (!settings || *settings != '{')))
+		return -EINVAL;
+	while ((value = json_reader_next_named(variants, value, name, sizeof name))) {
+		const char *of = settings ? json_reader_member(settings, name) : NULL;
+
+		snprintf(file.name, sizeof file.name, "%s" SUFFIX, name);
+
+		if (!json_reader_uint(json_reader_member(value, "bytes"), &file.bytes) ||
+		    read_sum(of, file.sum) != (record != NULL) ||
+		    info->file_count >= CONF_VARIANT_MAX)
+			return -EINVAL;
+		info->file[info->file_count++] = file;
+	}
+	return 0;
+}
+
+static int read_record(struct stored_info *info, const char *record)
+{
+	const char *upload = json_reader_member(record, "upload");
+	const char *original = json_reader_member(record, "original");
+	struct stored_file file = { .name = STORE_ORIGINAL };
+
+	if (!upload || !json_reader_uint(json_reader_member(upload, "bytes"), &info->upload_bytes))
+		return -EINVAL;
+	/* A text without a token leaves it empty. */
+	if (!json_reader_ascii(json_reader_member(upload, "token"), info->token,
+	                       sizeof info->token))
+		info->token[0] = '\0';
+	if (!original)
+		return 0;
+	if (!json_reader_uint(json_reader_member(original, "bytes"), &file.bytes) ||
+	    !read_sum(original, file.sum))
+		return -EINVAL;
+	info->file[info->file_count++] = file;
+	return 0;
+}
+
+/* The checksum of image.json stands at its end, and its place does not depend on the JSON. */
+static int read_own_sum(struct stored_info *info, const char *data, size_t length)
+{
+	static const char begin[] = ",\"xxh128\":\"", end[] = "\"}}\n";
+	size_t size = sizeof begin - 1 + CHECKSUM_LENGTH + sizeof end - 1;
+	const char *at = data + length - size;
+
+	if (length < size || memcmp(at, begin, sizeof begin - 1) != 0 ||
+	    memcmp(data + length - (sizeof end - 1), end, sizeof end - 1) != 0)
+		return -EINVAL;
+	memcpy(info->own_sum, at + sizeof begin - 1, CHECKSUM_LENGTH);
+	info->own_sum_at = length - size;
+	return 0;
+}
+
+int stored_info_read(struct stored_info *info, const char *data, size_t length)
+{
+	const char *all = json_reader_check(data, length);
+
+	*info = (struct stored_info){ 0 };
+	if (!all || !json_reader_uint(json_reader_member(all, "width"), &info->width) ||
+	    !json_reader_uint(json_reader_member(all, "height"), &info->height) ||
+	    read_variants(info, all))
+		return -EINVAL;
+	const char *record = json_reader_member(all, STORED_RECORD);
+
+	info->has_record = record != NULL;
+	if (!record) /* a checksum without a record: its name is damaged */
+		return read_own_sum(info, data, length) ? 0 : -EINVAL;
+	return read_record(info, record) ? -EINVAL : read_own_sum(info, data, length);
+}
+
+int stored_info_load(struct stored_info *info, struct store *s, const char *id, char *data)
+{
+	uint64_t expires;
+	int length = stored_image_load(s, id, data, &expires);
+
+	if (length < 0)
+		return length == -EFBIG ? -EINVAL : length;
+	return stored_info_read(info, data, (size_t)length);
+}
+
+uint64_t stored_info_bytes(const struct stored_info *info)
+{
+	uint64_t bytes = 0;
+
+	for (unsigned i = 0; i < info->file_count; i++)
+		bytes += info->file[i].bytes;
+	return bytes;
+}
+
+bool stored_info_is_sound(const struct stored_info *info, const char *data)
+{
+	char own[CHECKSUM_LENGTH + 1];
+
+	checksum_of(data, info->own_sum_at, own);
+	return !info->has_record || strcmp(own, info->own_sum) == 0;
+}
+
+const char *stored_file_fault(const struct stored_file *expected, uint64_t size, const char *sum)
+{
+	if (size < expected->bytes)
+		return "truncated";
+	return size > expected->bytes || (expected->sum[0] && strcmp(sum, expected->sum) != 0)
+	               ? "rotten"
+	               : NULL;
+}
+
+/* ---- what it lacks ---- */
+
+void stored_settings_json(struct json *j, const struct conf_variant *variant)
+{
+	json_string(j, "operations", variant->operations);
+	json_bool(j, "enlarge", variant->enlarge == CONF_YES);
+	json_uint(j, "quality", variant->quality);
+	json_string(j, "chroma", variant->chroma == CONF_CHROMA_444 ? "444" : "420");
+	json_bool(j, "progressive", variant->progressive == CONF_YES);
+	json_bool(j, "optimize", variant->optimize == CONF_YES);
+}
+
+/* Returns whether the record begins with the settings, as stored_settings_json() writes them. */
+static bool has_settings(const char *record, const struct conf_variant *variant)
+{
+	char data[STORED_SETTINGS_MAX];
+	struct text t;
+	struct json j;
+
+	text_init(&t, data, sizeof data);
+	json_init(&j, &t);
+	json_object(&j, NULL);
+	stored_settings_json(&j, variant);
+	return record && !t.overflowed && strncmp(record, data, t.length) == 0 &&
+	       record[t.length] == ',';
+}
+
+/* Returns the size of a file of the image, or -1. */
+static int64_t size_of(int directory_fd, const char *name)
+{
+	struct stat st;
+
+	if (fstatat(directory_fd, name, &st, AT_SYMLINK_NOFOLLOW) || !S_ISREG(st.st_mode))
+		return -1;
+	return st.st_size;
+}
+
+static void compare_variant(struct stored_lack *lack, int directory_fd, unsigned index,
+                            const struct conf_variant *variant, const char *stored,
+                            const char *settings)
+{
+	const char *found = json_reader_member(stored, variant->name);
+	char name[CONF_NAME_MAX + 5];
+	uint64_t bytes = 0;
+
+	snprintf(name, sizeof name, "%s.jpg", variant->name);
+	if (!found || !json_reader_uint(json_reader_member(found, "bytes"), &bytes) ||
+	    size_of(directory_fd, name) != (int64_t)bytes)
+		lack->missing |= UINT32_C(1) << index;
+	else if (!settings || !has_settings(json_reader_member(settings, variant->name), variant))
+		lack->differs |= UINT32_C(1) << index;
+}
+
+int stored_lack_find(struct stored_lack *lack, const struct conf *conf, int directory_fd,
+                     const char *data, size_t length)
+{
+	const char *all = json_reader_check(data, length);
+	const char *stored = all ? json_reader_member(all, "variants") : NULL;
+	const char *record = all ? json_reader_member(all, STORED_RECORD) : NULL;
+	const char *settings = record ? json_reader_member(record, "variants") : NULL;
+	int64_t original = size_of(directory_fd, STORE_ORIGINAL);
+	uint64_t width, height;
+
+	*lack = (struct stored_lack){ .has_original = original > 0,
+		                      .original_bytes = original > 0 ? (uint64_t)original : 0 };
+	if (!stored || *stored != '{' || (settings && *settings != '{') ||
+	    !json_reader_uint(json_reader_member(all, "width"), &width) ||
+	    !json_reader_uint(json_reader_member(all, "height"), &height))
+		return -EINVAL;
+	lack->pixels = width * height;
+	for (unsigned i = 0; i < conf->variant_count; i++)
+		compare_variant(lack, directory_fd, i, &conf->variant[i], stored, settings);
+	return 0;
 }

@@ -1,5 +1,5 @@
 /*
- * stored_image.h - the parts of a stored image.json, which image/image_record.c writes.
+ * stored_image.h - a stored image.json, which image/image_json.c writes, and the files it names.
  *
  * The record is the last member of the object, and the checksum of all bytes before it is the last
  * member of the record. Earlier versions wrote neither. Any thread.
@@ -11,6 +11,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "checksum.h"
+#include "conf/conf.h"
+#include "spool.h"
+
+struct json;
 struct store;
 struct text;
 
@@ -29,16 +34,13 @@ size_t stored_image_public(const char *data, size_t length);
  * store_tag(); 0: none. max_age_ms: store.max_age. */
 uint64_t stored_image_end(const char *id, uint64_t expires, uint64_t max_age_ms);
 
-/* Returns whether the image's time is over, though its files may not be removed yet. Some system
- * calls: for errors only. */
-bool stored_image_has_ended(struct store *s, const char *id, uint64_t max_age_ms);
-
-/* Returns whether the image has its original. The same. */
-bool stored_image_has_original(struct store *s, const char *id);
-
 /* Reads an open image.json from its beginning, and appends a zero. Returns its length or -errno;
  * -EFBIG if it is too long to be one. Short. */
 int stored_image_read(int fd, char data[STORED_IMAGE_MAX + 1]);
+
+/* The same for the file of an image. Sets *expires as store_tag(). */
+int stored_image_load(struct store *s, const char *id, char data[STORED_IMAGE_MAX + 1],
+                      uint64_t *expires);
 
 /* Appends what clients may see of an open image.json. Returns 0 or -errno. Short. */
 int stored_image_read_public(int fd, struct text *to);
@@ -46,12 +48,72 @@ int stored_image_read_public(int fd, struct text *to);
 /* Returns whether the text of an image.json says that the variant was skipped under load. */
 bool stored_image_says_skipped(const char *data, size_t length, const char *variant);
 
-/* Returns whether the image's image.json says that the variant was skipped under load. Some system
- * calls: for errors only. */
-bool stored_image_has_skipped(struct store *s, const char *id, const char *variant);
-
 /* Appends the names of the variants that the image has as files, sorted, with commas. Returns their
  * number, or -ENOENT if there is no image, or -errno. Some system calls: for errors only. */
 int stored_image_variants(struct store *s, const char *id, struct text *names);
+
+/* ---- what it says ---- */
+
+#define STORED_NAME_MAX (CONF_NAME_MAX + 5) /* bytes of a file's name, with the zero */
+
+struct stored_file {
+	char name[STORED_NAME_MAX]; /* "thumb.jpg", or "original.jpg" */
+	uint64_t bytes;
+	char sum[CHECKSUM_LENGTH + 1]; /* "": an earlier version stored it */
+};
+
+struct stored_info {
+	uint64_t width, height;
+	bool has_record;       /* otherwise an earlier version stored it */
+	uint64_t upload_bytes; /* 0: unknown */
+	char token[SPOOL_TOKEN_MAX];
+	struct stored_file file[CONF_VARIANT_MAX + 1];
+	unsigned file_count;
+	char own_sum[CHECKSUM_LENGTH + 1]; /* of image.json up to own_sum_at; "": unknown */
+	size_t own_sum_at;
+};
+
+/* Reads the text of an image.json, which ends with a zero. Returns 0, or -EINVAL if the daemon did
+ * not write it. */
+int stored_info_read(struct stored_info *info, const char *data, size_t length);
+
+/* The same for the file of an image, with its text in data. Returns 0, -ENOENT, -EINVAL or -errno.
+ */
+int stored_info_load(struct stored_info *info, struct store *s, const char *id, char *data);
+
+/* Returns whether the text has its own checksum, or an earlier version stored it without one. */
+bool stored_info_is_sound(const struct stored_info *info, const char *data);
+
+/* Compares the size and checksum of a file with what image.json says. Returns what is wrong with
+ * the file, or NULL. Static. */
+const char *stored_file_fault(const struct stored_file *expected, uint64_t size, const char *sum);
+
+#define STORED_FILES_MAX                                                        \
+	(CONF_VARIANT_MAX + 2) /* of an image, with the original and image.json \
+	                        */
+
+/* Returns the bytes of all files but image.json. */
+uint64_t stored_info_bytes(const struct stored_info *info);
+
+/* ---- what it lacks of a configuration; calls block ---- */
+
+struct stored_lack {
+	/* One bit for each variant of the configuration. */
+	uint32_t missing; /* image.json or the directory does not have it, or its size is wrong */
+	uint32_t differs; /* its settings are others, or an earlier version has not recorded them */
+	bool has_original;
+	uint64_t original_bytes;
+	uint64_t pixels; /* of the original */
+};
+
+/* Compares an image with the configuration. directory_fd: of the image. data: the text of its
+ * image.json. Returns 0, or -EINVAL if the daemon did not write that. */
+int stored_lack_find(struct stored_lack *lack, const struct conf *conf, int directory_fd,
+                     const char *data, size_t length);
+
+#define STORED_SETTINGS_MAX (2 * CONF_TEXT_MAX + 256) /* bytes of them as an object */
+
+/* Writes the settings of a variant as members of an open object. */
+void stored_settings_json(struct json *j, const struct conf_variant *variant);
 
 #endif

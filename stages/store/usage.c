@@ -1,21 +1,29 @@
-/* usage.c - figures of the store, and the count of what is there. Any thread. */
+/*
+ * usage.c - figures of the store, and their count.
+ *
+ * The file of figures has one line for all, and one for each token: images, bytes, uploads of the
+ * day, and the name behind "=".
+ */
 #include "usage.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/check.h"
+#include "directory.h"
 #include "log/log.h"
 #include "store.h"
 #include "store_page.h"
+#include "store_path.h"
 #include "stored_image.h"
-#include "stored_info.h"
-#include "usage_file.h"
 
-#define DAY_S 86400
+#define FORMAT "darkroom-usage 1 %" PRIu64 "\n"
 #define LAST_ID "~" /* behind all ids */
 
 void usage_init(struct usage *u)
@@ -24,6 +32,7 @@ void usage_init(struct usage *u)
 	pthread_mutex_init(&u->lock, NULL);
 }
 
+/* Empties all figures. */
 static void forget(struct usage *u)
 {
 	free(u->token);
@@ -42,21 +51,12 @@ void usage_fini(struct usage *u)
 	pthread_mutex_destroy(&u->lock);
 }
 
-void usage_lock(struct usage *u)
-{
-	pthread_mutex_lock(&u->lock);
-}
-
-void usage_unlock(struct usage *u)
-{
-	pthread_mutex_unlock(&u->lock);
-}
-
 /* ---- tokens ---- */
 
+/* Begins a new day if there is one: uploads are those of the day. */
 static void begin_day(struct usage *u)
 {
-	uint64_t day = (uint64_t)time(NULL) / DAY_S;
+	uint64_t day = (uint64_t)time(NULL) / USAGE_DAY_S;
 
 	if (day == u->day)
 		return;
@@ -81,7 +81,8 @@ static bool grow(struct usage *u)
 	return true;
 }
 
-struct usage_token *usage_token(struct usage *u, const char *name)
+/* Returns the token's figures, a new entry if need be. NULL: no name, or no room. */
+static struct usage_token *find_token(struct usage *u, const char *name)
 {
 	unsigned low = 0, high = u->count;
 
@@ -105,9 +106,10 @@ struct usage_token *usage_token(struct usage *u, const char *name)
 	return &u->token[low];
 }
 
+/* Adds an image, whether its page is counted or not. */
 static void add(struct usage *u, const char *token, uint64_t bytes)
 {
-	struct usage_token *of = usage_token(u, token);
+	struct usage_token *of = find_token(u, token);
 
 	u->all.images++;
 	u->all.bytes += bytes;
@@ -149,7 +151,7 @@ void usage_removed(struct usage *u, const char *id, const char *token, uint64_t 
 {
 	if (!u->is_on || !is_counted(u, id))
 		return;
-	struct usage_token *of = usage_token(u, token);
+	struct usage_token *of = find_token(u, token);
 
 	take(&u->all.images, 1);
 	take(&u->all.bytes, bytes);
@@ -157,6 +159,171 @@ void usage_removed(struct usage *u, const char *id, const char *token, uint64_t 
 		return;
 	take(&of->stored.images, 1);
 	take(&of->stored.bytes, bytes);
+}
+
+/* ---- quotas ---- */
+
+enum usage_verdict usage_reserve(struct usage *u, const char *token,
+                                 const struct usage_limits *limits, uint64_t images, uint64_t bytes,
+                                 uint64_t *used)
+{
+	enum usage_verdict verdict = USAGE_GRANTED;
+
+	pthread_mutex_lock(&u->lock);
+	begin_day(u);
+	struct usage_token *of = find_token(u, token);
+
+	if (of) {
+		const struct {
+			enum usage_verdict verdict;
+			uint64_t limit, used, wanted;
+		} quotas[] = {
+			{ USAGE_IMAGES, limits->images, of->stored.images + of->reserved.images,
+			  images },
+			{ USAGE_BYTES, limits->bytes, of->stored.bytes + of->reserved.bytes,
+			  bytes },
+			{ USAGE_UPLOADS, limits->uploads, of->uploads, images },
+		};
+
+		for (unsigned i = 0; i < COUNT_OF(quotas) && !verdict; i++)
+			if (quotas[i].limit &&
+			    quotas[i].used + quotas[i].wanted > quotas[i].limit) {
+				verdict = quotas[i].verdict;
+				*used = quotas[i].used;
+			}
+		of->reserved.images += verdict ? 0 : images;
+		of->reserved.bytes += verdict ? 0 : bytes;
+		of->uploads += verdict ? 0 : images;
+	}
+	pthread_mutex_unlock(&u->lock);
+	return verdict;
+}
+
+void usage_release(struct usage *u, const char *token, uint64_t images, uint64_t bytes,
+                   uint64_t uploads)
+{
+	pthread_mutex_lock(&u->lock);
+	struct usage_token *of = find_token(u, token);
+
+	if (of) {
+		take(&of->reserved.images, images);
+		take(&of->reserved.bytes, bytes);
+		take(&of->uploads, uploads);
+	}
+	pthread_mutex_unlock(&u->lock);
+}
+
+unsigned usage_day_left(void)
+{
+	return USAGE_DAY_S - (unsigned)((uint64_t)time(NULL) % USAGE_DAY_S);
+}
+
+/* ---- reports ---- */
+
+struct usage_total usage_total(struct usage *u)
+{
+	pthread_mutex_lock(&u->lock);
+	struct usage_total total = { u->all, u->is_on, u->is_complete };
+
+	pthread_mutex_unlock(&u->lock);
+	return total;
+}
+
+void usage_each(struct usage *u, void (*each)(const struct usage_token *token, void *arg),
+                void *arg)
+{
+	pthread_mutex_lock(&u->lock);
+	begin_day(u);
+	for (unsigned i = 0; i < u->count; i++)
+		each(&u->token[i], arg);
+	pthread_mutex_unlock(&u->lock);
+}
+
+/* ---- the file ---- */
+
+/* Reads a token's line. Returns false if it is none. */
+static bool read_line(struct usage *u, const char *line, bool is_today)
+{
+	struct usage_token t = { .name = "" };
+	char name[USAGE_NAME_MAX] = "";
+
+	static_assert(USAGE_NAME_MAX == 64, "the format has its length");
+	if (sscanf(line, "%" SCNu64 " %" SCNu64 " %" SCNu64 " =%63s", &t.stored.images,
+	           &t.stored.bytes, &t.uploads, name) < 3)
+		return false;
+	struct usage_token *of = find_token(u, name);
+
+	if (!name[0])
+		u->all = t.stored;
+	if (!of)
+		return !name[0];
+	of->stored = t.stored;
+	of->uploads = is_today ? t.uploads : 0;
+	return true;
+}
+
+static bool read_all(struct usage *u, FILE *f)
+{
+	char line[USAGE_NAME_MAX + 80];
+	uint64_t day, lines = 0;
+	bool is_good = fgets(line, sizeof line, f) && sscanf(line, FORMAT, &day) == 1;
+
+	for (; is_good && fgets(line, sizeof line, f); lines++)
+		is_good = strchr(line, '\n') && read_line(u, line, day == u->day);
+	return is_good && lines > 0;
+}
+
+/* Returns whether the file that demands a new count was there, and removes it. */
+static bool take_recount(int root_fd)
+{
+	return unlinkat(root_fd, USAGE_RECOUNT_FILE, 0) == 0;
+}
+
+/* Reads and removes the file. Returns false if there is none, or if it does not hold any more. */
+static bool read_figures(struct usage *u, int root_fd)
+{
+	bool must_count = take_recount(root_fd);
+	int fd = openat(root_fd, USAGE_FILE, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
+	bool is_good = f && !must_count && read_all(u, f);
+
+	if (f)
+		fclose(f);
+	else if (fd >= 0)
+		close(fd);
+	/* Durable, so that it does not return after a crash. */
+	if (fd >= 0 && (unlinkat(root_fd, USAGE_FILE, 0) || fsync(root_fd)))
+		is_good = false;
+	if (is_good)
+		return true;
+	u->all = (struct usage_sum){ 0 };
+	u->count = 0;
+	return false;
+}
+
+/* A failure is logged: the next start counts the images. */
+static void write_figures(const struct usage *u, int root_fd)
+{
+	char *text = NULL;
+	size_t length = 0;
+	FILE *f = open_memstream(&text, &length);
+	int err = f ? 0 : -ENOMEM;
+
+	if (f) {
+		fprintf(f, FORMAT, u->day);
+		fprintf(f, "%" PRIu64 " %" PRIu64 " 0 =\n", u->all.images, u->all.bytes);
+		for (unsigned i = 0; i < u->count; i++)
+			fprintf(f, "%" PRIu64 " %" PRIu64 " %" PRIu64 " =%s\n",
+			        u->token[i].stored.images, u->token[i].stored.bytes,
+			        u->token[i].uploads, u->token[i].name);
+		err = fclose(f) ? -ENOMEM
+		                : directory_write_file(root_fd, USAGE_FILE, text, length, true);
+	}
+	free(text);
+	if (err)
+		log_warning("store: cannot write " USAGE_FILE
+		            ": %s; the next start counts the images",
+		            strerror(-err));
 }
 
 /* ---- the count ---- */
@@ -191,9 +358,9 @@ static void count_one(struct usage *u, struct store *s, const char *id)
 	if (stored_info_load(&info, s, id, data))
 		return; /* removed, or damaged */
 	add(u, info.token, stored_info_bytes(&info));
-	struct usage_token *of = usage_token(u, info.token);
+	struct usage_token *of = find_token(u, info.token);
 
-	if (of && (uint64_t)ulid_time(id) / DAY_S == u->day && strcmp(id, u->since) < 0)
+	if (of && (uint64_t)ulid_time(id) / USAGE_DAY_S == u->day && strcmp(id, u->since) < 0)
 		of->uploads++;
 }
 
@@ -236,12 +403,13 @@ void usage_switch(struct usage *u, struct store *s, bool is_on)
 		u->is_on = true;
 		begin_day(u);
 		ulid_new(u->since);
-		if (usage_file_read(u, s->root_fd)) {
+		if (read_figures(u, s->root_fd)) {
 			memcpy(u->page_end, LAST_ID, sizeof LAST_ID);
 			u->is_complete = true;
 		}
 	} else if (!is_on) {
-		usage_file_remove(s->root_fd);
+		(void)unlinkat(s->root_fd, USAGE_FILE,
+		               0); /* it is not there if figures were not kept */
 		if (u->is_on)
 			forget(u);
 		u->is_on = false;
@@ -253,7 +421,7 @@ void usage_check_recount(struct usage *u, struct store *s)
 {
 	pthread_mutex_lock(&u->lock);
 	unsigned openings = atomic_load(&s->openings);
-	bool is_due = usage_file_take_recount(s->root_fd) || openings != u->openings;
+	bool is_due = take_recount(s->root_fd) || openings != u->openings;
 
 	u->openings = openings;
 	if (is_due && u->is_on) {
@@ -270,91 +438,20 @@ void usage_check_recount(struct usage *u, struct store *s)
 
 void usage_demand_recount(struct store *s)
 {
-	usage_file_demand_recount(s->root_fd);
+	int fd = openat(s->root_fd, USAGE_RECOUNT_FILE, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC,
+	                PRIVATE_FILE);
+
+	if (fd >= 0)
+		close(fd);
+	else
+		fprintf(stderr, "darkroomd store: cannot write " USAGE_RECOUNT_FILE ": %s\n",
+		        strerror(errno));
 }
 
 void usage_save(struct usage *u, struct store *s)
 {
 	pthread_mutex_lock(&u->lock);
 	if (u->is_on && u->is_complete)
-		usage_file_write(u, s->root_fd);
-	pthread_mutex_unlock(&u->lock);
-}
-
-/* ---- quotas ---- */
-
-enum usage_verdict usage_reserve(struct usage *u, const char *token,
-                                 const struct usage_limits *limits, uint64_t images, uint64_t bytes,
-                                 uint64_t *used)
-{
-	enum usage_verdict verdict = USAGE_GRANTED;
-
-	pthread_mutex_lock(&u->lock);
-	begin_day(u);
-	struct usage_token *of = usage_token(u, token);
-
-	if (of) {
-		const struct {
-			enum usage_verdict verdict;
-			uint64_t limit, used, wanted;
-		} quotas[] = {
-			{ USAGE_IMAGES, limits->images, of->stored.images + of->reserved.images,
-			  images },
-			{ USAGE_BYTES, limits->bytes, of->stored.bytes + of->reserved.bytes,
-			  bytes },
-			{ USAGE_UPLOADS, limits->uploads, of->uploads, images },
-		};
-
-		for (unsigned i = 0; i < COUNT_OF(quotas) && !verdict; i++)
-			if (quotas[i].limit &&
-			    quotas[i].used + quotas[i].wanted > quotas[i].limit) {
-				verdict = quotas[i].verdict;
-				*used = quotas[i].used;
-			}
-		of->reserved.images += verdict ? 0 : images;
-		of->reserved.bytes += verdict ? 0 : bytes;
-		of->uploads += verdict ? 0 : images;
-	}
-	pthread_mutex_unlock(&u->lock);
-	return verdict;
-}
-
-void usage_release(struct usage *u, const char *token, uint64_t images, uint64_t bytes,
-                   uint64_t uploads)
-{
-	pthread_mutex_lock(&u->lock);
-	struct usage_token *of = usage_token(u, token);
-
-	if (of) {
-		take(&of->reserved.images, images);
-		take(&of->reserved.bytes, bytes);
-		take(&of->uploads, uploads);
-	}
-	pthread_mutex_unlock(&u->lock);
-}
-
-unsigned usage_day_left(void)
-{
-	return DAY_S - (unsigned)((uint64_t)time(NULL) % DAY_S);
-}
-
-/* ---- reports ---- */
-
-struct usage_total usage_total(struct usage *u)
-{
-	pthread_mutex_lock(&u->lock);
-	struct usage_total total = { u->all, u->is_on, u->is_complete };
-
-	pthread_mutex_unlock(&u->lock);
-	return total;
-}
-
-void usage_each(struct usage *u, void (*each)(const struct usage_token *token, void *arg),
-                void *arg)
-{
-	pthread_mutex_lock(&u->lock);
-	begin_day(u);
-	for (unsigned i = 0; i < u->count; i++)
-		each(&u->token[i], arg);
+		write_figures(u, s->root_fd);
 	pthread_mutex_unlock(&u->lock);
 }

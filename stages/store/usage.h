@@ -22,10 +22,11 @@
 
 struct store;
 
-#define USAGE_FILE ".usage"
-#define USAGE_RECOUNT_FILE ".recount"
 #define USAGE_NAME_MAX 64     /* bytes of a token's name, with the zero */
 #define USAGE_TOKENS_MAX 8192 /* names; further ones count only in all */
+#define USAGE_DAY_S 86400
+#define USAGE_FILE ".usage"
+#define USAGE_RECOUNT_FILE ".recount"
 #define USAGE_PAGE_MAX (1u << 16)
 
 struct usage_sum {
@@ -61,31 +62,29 @@ struct usage {
 void usage_init(struct usage *u);
 void usage_fini(struct usage *u);
 
-/* Begins to keep figures, from the file of a clean stop if that is there, or ends it. Sweep's
- * thread. */
+/* ---- of store_put.c ---- */
+
+/* Under u->lock, with the image's rename: it has become visible, or invisible. */
+void usage_stored(struct usage *u, const char *id, const char *token, uint64_t bytes);
+void usage_removed(struct usage *u, const char *id, const char *token, uint64_t bytes);
+
+/* ---- the count, and the file of figures; the sweep's thread, unless marked ---- */
+
+/* Begins to keep figures, from the file of a clean stop if that is there, or ends it. */
 void usage_switch(struct usage *u, struct store *s, bool is_on);
 
-/* Counts up to n images. Returns whether all are counted, or -errno. Sweep's thread. */
+/* Counts up to n images. Returns whether all are counted, or -errno. */
 int usage_count(struct usage *u, struct store *s, unsigned n);
 
 /* Counts all images once more if darkroomd store remove has removed some, or the root was deleted
- * and made again. Sweep's thread. */
+ * and made again. */
 void usage_check_recount(struct usage *u, struct store *s);
 
-/* Notes for a running or later daemon that another process removes images. */
+/* Notes for a running or later daemon that another process removes images. Any thread. */
 void usage_demand_recount(struct store *s);
 
 /* Writes the figures to the file, if they are complete. When nothing changes them any more. */
 void usage_save(struct usage *u, struct store *s);
-
-/* ---- of store_put.c and store.c ---- */
-
-void usage_lock(struct usage *u);
-void usage_unlock(struct usage *u);
-
-/* Under the lock, with the image's rename: it has become visible, or invisible. */
-void usage_stored(struct usage *u, const char *id, const char *token, uint64_t bytes);
-void usage_removed(struct usage *u, const char *id, const char *token, uint64_t bytes);
 
 /* ---- quotas ---- */
 

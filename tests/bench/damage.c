@@ -4,7 +4,7 @@
  * Each file is damaged in the first half of its largest scan, in five ways and several places. The
  * picture is compared with the sound one.
  *
- * data/results/2026-11-23-damage has the shares of 60 photographs.
+ * data/results/damage has the shares of 60 photographs.
  *
  * usage: damage [--libjpeg] PLACES FILE.jpg...
  * Prints a table, sequential and progressive files apart: noticed; unnoticed, but the picture has

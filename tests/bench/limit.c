@@ -23,9 +23,6 @@
 #include "base/pool.h"
 #include "base/text.h"
 #include "conf/conf.h"
-#include "image/geometry.h"
-#include "image/memory_need.h"
-#include "image/plan.h"
 #include "load/corpus.h"
 #include "pixel/decoder.h"
 #include "pixel/encoder.h"
@@ -34,7 +31,11 @@
 #include "pixel/picture_blur.h"
 #include "pixel/picture_job.h"
 #include "pixel/picture_scale.h"
+#include "plan/geometry.h"
+#include "plan/memory_need.h"
+#include "plan/plan.h"
 #include "stage_ids.h"
+#include "support/one_call.h"
 #include "support/picture_compare.h"
 
 #define ROWS_AT_ONCE 1024
@@ -110,20 +111,9 @@ static bool encode(struct work *w, const struct plan_step *step, const struct pi
 
 static struct picture *make(struct work *w, unsigned index, struct picture *input)
 {
-	const struct plan_step *step = &w->limit->plan.step[index];
-	struct picture_job *job;
-	struct geometry g;
-	struct scaling to;
+	const struct operation_image image = { w->width, w->height, w->metadata.orientation, NULL };
+	struct picture_job *job = operation_begin(&w->limit->plan, index, input, &image);
 
-	if (step->stage == STAGE_SCALE) {
-		geometry_of_step(&g, &w->limit->plan, index, w->width, w->height, NULL);
-		geometry_scaling(&to, step, &g, w->metadata.orientation);
-		job = picture_scale_begin(input, &to);
-	} else {
-		job = step->amount > 0 ? picture_sharpen_begin(input, step->chroma, step->sigma,
-		                                               step->amount)
-		                       : picture_blur_begin(input, step->chroma, step->sigma);
-	}
 	return picture_job_finish(job, &w->resampler);
 }
 
@@ -136,7 +126,7 @@ static bool follow(struct work *w, int parent, struct picture *input)
 	for (unsigned i = 0; i < plan->step_count && is_good; i++) {
 		if (plan->step[i].parent != parent)
 			continue;
-		if (plan->step[i].stage == STAGE_JPEG_ENCODE) {
+		if (plan->step[i].op.class == &operation_encode) {
 			is_good = encode(w, &plan->step[i], input);
 			continue;
 		}

@@ -29,10 +29,10 @@
 #include "conf/conf.h"
 #include "log/log.h"
 #include "policy/policy.h"
-#include "sched/graph.h"
-#include "sched/push.h"
-#include "sched/runtime.h"
-#include "sched/visit.h"
+#include "sched/core/graph.h"
+#include "sched/core/push.h"
+#include "sched/core/runtime.h"
+#include "sched/core/visit.h"
 #include "telemetry/histogram.h"
 
 #define EVENTS_MAX 1024
@@ -153,10 +153,10 @@ static void fill_conf(struct conf *conf, const struct setting *s)
 	memset(conf, 0, sizeof *conf);
 	snprintf(conf->scheduler.policy, sizeof conf->scheduler.policy, "%s", s->policy);
 	conf->scheduler.threads = s->threads;
-	conf->scheduler.spin_us = 10;
-	conf->scheduler.cutoff_us = 5000;
-	conf->scheduler.age_ms = 10;
-	conf->scheduler.idle = CONF_IDLE_WAKE;
+	conf->experiment.spin_us = 10;
+	conf->experiment.cutoff_us = 5000;
+	conf->experiment.age_ms = 10;
+	conf->experiment.idle = CONF_IDLE_WAKE;
 	for (unsigned i = 0; i < STAGES_MAX; i++) {
 		bool is_queued = i < s->stages && (!s->is_passed || i == 0 ||
 		                                   i == ring.bottleneck || i + 1 == s->stages);
@@ -188,7 +188,7 @@ static struct sample take_sample(const struct graph *g)
 
 	for (unsigned w = 0; w < group_worker_count(group); w++)
 		for (unsigned i = 0; i < STAGES_MAX; i++)
-			for (unsigned p = 0; p < POLICY_COUNT_MAX; p++) {
+			for (unsigned p = 0; p < POLICY_COUNT; p++) {
 				const struct stage_counters *c = &group->workers[w].stage[i];
 
 				out.visits += counter_read(&c->visits[p]);

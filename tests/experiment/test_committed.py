@@ -36,7 +36,7 @@ def rows(path):
             for line in path.read_text().splitlines() if line.startswith("|")]
 
 
-PERFORMANCE = readme.RESULTS / "2026-11-22-peers"
+PERFORMANCE = readme.RESULTS / "peers"
 
 
 def raw(name):

@@ -282,8 +282,8 @@ def test_all_configurations_of_the_paper_answer_when_decoded_on_one_graph():
         if configuration.name not in ("drain", "groups"):  # not of the paper's table
             text = configuration.path.read_text()
             assert "\nrespond_after = decode " in text and "\ndurability = none\n" in text
-            assert "[stage.form_decode]\npass_through = no\n" in text
-            assert "[stage.scale]\npass_through = yes" in text
+            assert "[experiment.form_decode]\npass_through = no\n" in text
+            assert "[experiment.scale]\npass_through = yes" in text
 
 
 def test_pools_are_scaled_to_the_cores():

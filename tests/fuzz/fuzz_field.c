@@ -32,7 +32,7 @@ static void check_params(struct slice value)
 
 	check_trimmed(type, value);
 	check_within(params, value);
-	for (size_t left = params.length; (result = field_param_next(&params, &param)) > 0;
+	for (size_t left = params.length; (result = field_param_next(&params, &param, false)) > 0;
 	     left = params.length) {
 		assert(params.length < left);
 		check_within(param.name, value);

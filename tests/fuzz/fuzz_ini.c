@@ -9,9 +9,9 @@
 
 #include "base/text.h"
 #include "conf/conf.h"
-#include "conf/conf_dump.h"
+#include "conf/conf_print.h"
 #include "conf/conf_source.h"
-#include "image/plan.h"
+#include "plan/plan.h"
 #include "target.h"
 
 #define ERRORS_MAX ((size_t)64 << 10)
@@ -100,7 +100,7 @@ void target_seeds(void (*emit)(const void *data, size_t size))
 		"[variant.x-1]\noperations = scale 100x80 cover, blur 2.5, rotate 90\n"
 		"quality = 75\nchroma = 444\nprogressive = yes\noptimize = yes\n",
 		"\xef\xbb\xbf# comment\n[SERVER]\nlisten=127.0.0.1:0\n[scheduler]\npolicy = srpt\n"
-		"threads = auto\n[stage.blur]\nthreads = 2\nservice = n-gated\n"
+		"threads = auto\n[stage.blur]\nthreads = 2\n[experiment.blur]\nservice = n-gated\n"
 		"[variant.a]\noperations = sharpen 1 0.5, scale 5x5 exact, grey\n",
 		"[variant.a]\r\noperations = '\"'\r\n[variant.a]\nx = y\\\n",
 		"key = value\n[nonsense\n[limits]\npixels = 1e9\npixels = -1\n",

@@ -1,5 +1,5 @@
 /*
- * fuzz_multipart.c - bodies of forms: parsing them whole and in pieces gives the same parts, and
+ * fuzz_multipart.c - bodies of forms: parsing them at once and in turns gives the same parts, and
  * all parts are within the body.
  */
 #include "http/multipart.h"
@@ -51,35 +51,34 @@ static void check_part(const struct multipart_part *part, const char *data, size
 	}
 }
 
-/* Returns whether the parser needs more bytes. */
-static bool feed(struct multipart *m, struct outcome *o, const uint8_t *data, size_t size,
-                 bool is_last)
+/* Parses a turn up to `end`. Returns whether it has ended before the form. */
+static bool feed(struct multipart *m, struct outcome *o, struct slice body, size_t end)
 {
-	char *copy = target_copy(data, size);
 	enum multipart_result result = MULTIPART_PART;
 
 	while (result == MULTIPART_PART && o->count < STEPS_MAX) {
 		struct step *step = &o->step[o->count];
 
-		result = multipart_next(m, copy, size, is_last, &step->part);
-		assert(result != MULTIPART_MORE || !is_last);
+		result = multipart_next(m, body, end, &step->part);
+		assert(result != MULTIPART_MORE || end < body.length);
 		if (result == MULTIPART_MORE)
 			break;
 		step->result = result;
 		if (result == MULTIPART_PART)
-			check_part(&step->part, copy, size);
+			check_part(&step->part, body.data, body.length);
 		if (result == MULTIPART_BAD) {
-			assert(m->error && m->at <= size);
+			assert(m->error && m->at <= body.length);
 			o->error = m->error;
 		}
 		o->count++;
 	}
-	free(copy);
 	return result == MULTIPART_MORE;
 }
 
 static void parse(struct outcome *o, const uint8_t *data, size_t size, uint32_t *cuts)
 {
+	char *copy = target_copy(data, size);
+	const struct slice body = { copy, size };
 	struct multipart m;
 	size_t end = 0;
 	bool is_hungry = true;
@@ -88,10 +87,11 @@ static void parse(struct outcome *o, const uint8_t *data, size_t size, uint32_t 
 	multipart_init(&m, BOUNDARY, strlen(BOUNDARY), HEADER_MAX);
 	while (cuts && is_hungry && end < size) {
 		end = target_cut(cuts, end, size);
-		is_hungry = feed(&m, o, data, end, false);
+		is_hungry = feed(&m, o, body, end);
 	}
 	if (is_hungry)
-		feed(&m, o, data, size, true);
+		feed(&m, o, body, size);
+	free(copy);
 }
 
 static bool is_same_span(struct span a, struct span b)

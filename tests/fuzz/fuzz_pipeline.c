@@ -11,9 +11,6 @@
 
 #include "base/pool.h"
 #include "conf/conf.h"
-#include "image/geometry.h"
-#include "image/memory_need.h"
-#include "image/plan.h"
 #include "jpeg_mutator.h"
 #include "pixel/decoder.h"
 #include "pixel/encoder.h"
@@ -22,6 +19,9 @@
 #include "pixel/picture_blur.h"
 #include "pixel/picture_job.h"
 #include "pixel/picture_scale.h"
+#include "plan/geometry.h"
+#include "plan/memory_need.h"
+#include "plan/plan.h"
 #include "stage_ids.h"
 #include "support/jpeg_structures.h"
 #include "target.h"
@@ -154,21 +154,10 @@ static void encode(struct work *w, const struct plan_step *step, const struct pi
 
 static struct picture *make(struct work *w, unsigned index, struct picture *input)
 {
-	const struct plan_step *step = &w->plan->step[index];
-	struct picture_job *job;
-	struct geometry g;
-	struct scaling to;
+	const struct operation_image image = { w->width, w->height, w->metadata.orientation, NULL };
+	struct picture_job *job = operation_begin(w->plan, index, input, &image);
 	int more;
 
-	if (step->stage == STAGE_SCALE) {
-		geometry_of_step(&g, w->plan, index, w->width, w->height, NULL);
-		geometry_scaling(&to, step, &g, w->metadata.orientation);
-		job = picture_scale_begin(input, &to);
-	} else {
-		job = step->amount > 0 ? picture_sharpen_begin(input, step->chroma, step->sigma,
-		                                               step->amount)
-		                       : picture_blur_begin(input, step->chroma, step->sigma);
-	}
 	assert(job);
 	while ((more = picture_job_advance(job, &w->resampler, w->step)) > 0)
 		continue;
@@ -185,7 +174,7 @@ static void follow(struct work *w, int parent, struct picture *input)
 	for (unsigned i = 0; i < w->plan->step_count; i++) {
 		if (w->plan->step[i].parent != parent)
 			continue;
-		if (w->plan->step[i].stage == STAGE_JPEG_ENCODE) {
+		if (w->plan->step[i].op.class == &operation_encode) {
 			encode(w, &w->plan->step[i], input);
 			continue;
 		}

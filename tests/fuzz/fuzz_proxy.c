@@ -2,7 +2,8 @@
  * fuzz_proxy.c - headers of the PROXY protocol: within the bytes, and in parts the same result as
  * whole.
  */
-#include "http/proxy_header.h"
+#include "admission/clients.h"
+#include "http/forwarded.h"
 #include "target.h"
 
 const unsigned target_mutants = 3000;
@@ -12,7 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	const struct client_key none = { { 1, 2, 3 } };
 	struct client_key whole = none, part = none;
 	size_t max = size < PROXY_HEADER_MAX + 8 ? size : PROXY_HEADER_MAX + 8;
-	int result = proxy_header_parse((const char *)data, max, &whole), again = 0;
+	int result = proxy_header_parse((const char *)data, max, whole.address), again = 0;
 
 	assert(result <= (int)max && result <= PROXY_HEADER_MAX);
 	if (result <= 0)
@@ -20,7 +21,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (size_t length = 0; again == 0 && length <= max; length++) {
 		char *copy = target_copy(data, length);
 
-		again = proxy_header_parse(copy, length, &part);
+		again = proxy_header_parse(copy, length, part.address);
 		free(copy);
 		assert(again <= (int)length);
 	}

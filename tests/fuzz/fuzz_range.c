@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "http/range.h"
+#include "http/preconditions.h"
 #include "target.h"
 
 const unsigned target_mutants = 3000;

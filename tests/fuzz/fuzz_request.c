@@ -2,8 +2,8 @@
  * fuzz_request.c - headers and chunked bodies of requests: parsing them whole and in pieces gives
  * the same request, and all fields are within the header.
  */
+#include "conn/route.h"
 #include "http/request.h"
-#include "http/route.h"
 #include "target.h"
 
 #define BODY_MAX 4096

@@ -2,7 +2,7 @@
  * fuzz_tokens.c - files of tokens: each line is a token or is reported, and the tokens are the same
  * after they were written and read again.
  */
-#include "daemon/tokens.c" /* NOLINT(bugprone-suspicious-include): for parse() */
+#include "access/tokens.c" /* NOLINT(bugprone-suspicious-include): for parse() */
 
 #include "target.h"
 
@@ -32,8 +32,7 @@ static void print(const struct reading *r, struct text *to)
 		text_printf(to, "%s ", t->name);
 		for (size_t k = 0; k < TOKEN_HASH_SIZE; k++)
 			text_printf(to, "%02x", t->hash[k]);
-		token_print_scopes(t->scopes, to);
-		token_print_quota(&t->quota, to);
+		token_print_rights(t->scopes, &t->quota, to);
 		text_puts(to, "\n");
 	}
 }

@@ -11,10 +11,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "http/io_loop.h"
-#include "sched/runtime.h"
-#include "sched/serve.h"
-#include "sched/worker.h"
+#include "conn/conn_life.h"
+#include "sched/core/runtime.h"
+#include "sched/core/serve.h"
+#include "sched/core/worker.h"
 #include "stage_ids.h"
 #include "support/fake_clock.h"
 
@@ -40,7 +40,8 @@ static void start_worker(struct group *g)
 			assert(stage_queue_init(&s->queue[0], s->queue[0].capacity) == 0);
 	}
 	schedule->is_bound = false;
-	assert(worker_adopt(w, schedule) == 0);
+	assert(worker_prepare(w, schedule) == 0);
+	worker_adopt(w, schedule);
 	atomic_store(&g->worker_count, 1);
 }
 
@@ -84,18 +85,18 @@ void one_thread_start(const char *const *settings, size_t count)
 	log_set_access(LOG_ACCESS_TEXT);
 	assert(log_access_open(access_log, "") == 0);
 	fake_clock_stop();
-	err = app_init(&app, &conf);
+	err = app_init(&conf);
 	assert(!err);
 	for (unsigned i = 1; i < GROUP_COUNT; i++)
-		start_worker(&app.graph->group[i]);
-	atomic_store(&app.http.is_ready, true);
+		start_worker(&own.graph->group[i]);
+	atomic_store(&own.http.is_ready, true);
 }
 
 /* ---- serving ---- */
 
 static struct io_loop *io(void)
 {
-	return app.graph->group[GROUP_IO].workers[0].scratch[STAGE_ACCEPT_READ];
+	return own.graph->group[GROUP_IO].workers[0].scratch[STAGE_ACCEPT_READ];
 }
 
 int one_thread_connect(void)
@@ -107,8 +108,8 @@ int one_thread_connect(void)
 	assert(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fd) == 0);
 	assert(setsockopt(fd[0], SOL_SOCKET, SO_SNDBUF, &room, sizeof room) == 0);
 	assert(conn_new(io(), fd[0], &key, CONN_COUNTED));
-	io()->conn_count++;
-	atomic_fetch_add(&app.http.connections, 1);
+	io()->count[CONN_COUNTED]++;
+	atomic_fetch_add(&own.http.connections, 1);
 	return fd[1];
 }
 
@@ -128,7 +129,7 @@ void one_thread_run(void)
 	for (bool has_served = true; has_served;) {
 		has_served = false;
 		for (unsigned i = 1; i < GROUP_COUNT; i++)
-			has_served |= serve_group(&app.graph->group[i].workers[0]);
+			has_served |= serve_group(&own.graph->group[i].workers[0]);
 	}
 }
 
@@ -141,14 +142,14 @@ bool one_thread_pass_time(void)
 	uint64_t now = clock_ns();
 
 	assert(c->place == CONN_IN_LOOP || c->place == CONN_WAITING);
-	assert(c->deadline_ns != UINT64_MAX); /* every wait ends */
-	if (c->deadline_ns > now)
-		fake_clock_advance(c->deadline_ns - now);
-	struct worker *w = &app.graph->group[GROUP_IO].workers[0];
+	assert(c->timeout.deadline_ns != UINT64_MAX); /* every wait ends */
+	if (c->timeout.deadline_ns > now)
+		fake_clock_advance(c->timeout.deadline_ns - now);
+	struct worker *w = &own.graph->group[GROUP_IO].workers[0];
 	struct visit v = { .worker = w, .stage = w->group->source };
 
 	io()->visit = &v;
-	c->timer.fired(c->timer.arg);
+	c->timeout.timer.fired(c->timeout.timer.arg);
 	io()->visit = NULL;
 	one_thread_run();
 	return true;
@@ -169,14 +170,14 @@ void one_thread_check_idle(void)
 {
 	struct budget_usage usage;
 
-	assert(!io()->conns && io()->conn_count == 0);
-	assert(atomic_load(&app.http.connections) == 0);
-	assert(atomic_load(&app.images.in_flight) == 0);
-	budget_usage(&app.images.budget, &usage);
+	assert(!io()->conns && io()->count[CONN_COUNTED] == 0);
+	assert(atomic_load(&own.http.connections) == 0);
+	assert(admission_in_flight(&own.images.admission) == 0);
+	budget_usage(&own.images.budget, &usage);
 	assert(usage.used[BUDGET_BODY] == 0 && usage.used[BUDGET_IMAGE] == 0);
 	assert(truncate(access_log, 0) == 0);
-	if (app_images_stored(&app) == stored)
+	if (atomic_load(&own.counters.images_stored) == stored)
 		return;
-	stored = app_images_stored(&app);
+	stored = atomic_load(&own.counters.images_stored);
 	nftw(root, remove_image, 16, FTW_DEPTH | FTW_PHYS);
 }

@@ -97,7 +97,7 @@ class Daemon:
         if os.geteuid() == 0:
             defaults.append("server.user=root")
         else:  # otherwise only root can see the daemon's files in /proc
-            defaults.append("server.core_dumps=yes")
+            defaults.append("experiment.core_dumps=yes")
         if policy:
             defaults.append(f"scheduler.policy={policy}")
         defaults += SETTINGS

@@ -183,7 +183,7 @@ def scrape_until_it_ends(daemon, count):
             pass  # during a drain each connection gets one response
 
 
-@pytest.mark.parametrize("settings", [(), ("stage.http_parse.pass_through=no",)])
+@pytest.mark.parametrize("settings", [(), ("experiment.http_parse.pass_through=no",)])
 def test_scrapes_do_not_delay_the_end(start, settings):
     """No request is in progress when the threads stop, at any rate of scrapes."""
     if settings and POLICY == "thread-per-connection":

@@ -1,6 +1,7 @@
 """One client with few bytes cannot stop the service for others: announced lengths, silence, and
 connections that ask for nothing."""
 
+import contextlib
 import json
 import signal
 import threading
@@ -303,9 +304,11 @@ def test_large_form_does_not_stop_others(start):
     body = body[:-len(b"--a-boundary--\r\n")] + b"--a-boundary\r\n" \
         b'Content-Disposition: form-data; name="x"\r\n\r\n' + filler + b"\r\n--a-boundary--\r\n"
     answers, longest = [], 0
-    with daemon.client() as c, daemon.client() as other:
+    with contextlib.ExitStack() as stack:
+        c = stack.enter_context(daemon.client())
         c.send(c.head("POST", "/images", body, [("Content-Type", kind)]) + body[:-1])
         assert eventually(lambda: daemon.has_read(c))
+        other = stack.enter_context(daemon.client())  # not before: it would be idle for too long
         sender = threading.Thread(target=lambda: (c.send(body[-1:]), answers.append(c.answer())))
         begun = time.monotonic()
         sender.start()

@@ -42,15 +42,15 @@ def test_file_truncated_in_the_header_is_refused(daemon):
 
 
 def test_damage_that_libjpeg_does_not_notice_is_found(start):
-    """A byte of a file is doubled. server.own_huffman=no leaves the file to libjpeg."""
+    """A byte of a file is doubled. experiment.own_huffman=no leaves the file to libjpeg."""
     daemon = start()
     at = SMALL.index(b"\xff\0", jpegfile.entropy_start(SMALL) + 1000)
     source = SMALL[:at] + b"\xff" + SMALL[at:]
     assert "premature end" in refused(daemon, source, 422, "damaged-image")["detail"]
     assert ctl(daemon, "set", "server.damaged", "accept").returncode == 0
     assert daemon.image(source)["damaged"] is True
-    assert ctl(daemon, "set", "server.own_huffman", "no").returncode == 0
-    assert "damaged" not in daemon.image(source)
+    library = start("experiment.own_huffman=no", "server.damaged=accept")
+    assert "damaged" not in library.image(source)
 
 
 @pytest.mark.every_policy
@@ -274,7 +274,7 @@ def test_cpu_time_of_an_image_is_limited(start):
 
 
 def test_time_limit_counts_all_visits_of_an_image(start):
-    daemon = start("limits.image_time=20ms", "scheduler.service=cutoff", "scheduler.cutoff=1ms")
+    daemon = start("limits.image_time=20ms", "scheduler.service=cutoff", "experiment.cutoff=1ms")
     refused(daemon, pictures.photo_jpeg(4000, 3000, 1, progressive=True), 413, "too-expensive")
     daemon.image(SMALL)
 

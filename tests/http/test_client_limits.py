@@ -88,7 +88,7 @@ def test_network_is_one_client(start):
 
 
 def test_network_has_the_configured_size(start):
-    daemon = start(PROXY, SLOW_RATE, "limits.client_burst=1", "limits.client_ipv6_prefix=56")
+    daemon = start(PROXY, SLOW_RATE, "limits.client_burst=1", "experiment.client_ipv6_prefix=56")
     assert post(daemon, "2001:db8:1:200::1").status == 201
     assert post(daemon, "2001:db8:1:2ff::1").status == 429
     assert post(daemon, "2001:db8:1:300::1").status == 201

@@ -36,10 +36,10 @@ def test_ctl_changes_and_shows_settings(site):
     assert ctl(daemon, "policy").stdout == "mg1\n"
     done = ctl(daemon, "set", "scheduler.threads", "3")
     assert done.stdout == "active: policy mg1, scheduler.threads = 3\n"
-    assert ctl(daemon, "set", "stage.blur.discipline=lcfs").returncode == 0
+    assert ctl(daemon, "set", "experiment.blur.discipline=lcfs").returncode == 0
     done = ctl(daemon, "status")
     assert done.returncode == 0 and f"process {daemon.pid}\n" in done.stdout
-    assert ("active: policy mg1, scheduler.threads = 3, stage.blur.discipline = lcfs\n"
+    assert ("active: policy mg1, scheduler.threads = 3, experiment.blur.discipline = lcfs\n"
             in done.stdout)
     done = ctl(daemon, "reload")
     assert (done.returncode, done.stdout) == (0, f"active: policy {FIRST}\n")
@@ -86,7 +86,7 @@ def test_dump_is_the_running_configuration(site, tmp_path):
     (["set", "limits.memory_budget", "64M"], 1, "at most half of limits.memory_budget"),
     (["set", "limits.memory_budget", "2G"], 1, "limits.memory_budget needs a restart"),
     (["set", "stage.accept_read.threads", "5"], 1, "needs a restart"),
-    (["set", "stage.blur.kind", "exclusive"], 1, "needs a restart"),
+    (["set", "experiment.blur.kind", "exclusive"], 1, "needs a restart"),
     (["set", "scheduler.polixy", "mg1"], 1, "did you mean policy"),
     (["set", "nonsense"], 1, "SECTION.KEY=VALUE"), (["set"], 2, "set SECTION.KEY VALUE"),
     (["reload", "now"], 2, "expected reload"), (["polcy"], 2, "did you mean policy"),

@@ -12,7 +12,7 @@ from darkroom import PER_CONNECTION, ROOT, eventually, slow
 JPEG = ("Content-Type", "image/jpeg")
 # Shorter than any piece of work between two checks of the clock, so that each check parks the work
 # on any machine.
-CUTOFF = ("scheduler.service=cutoff", "scheduler.cutoff=1us")
+CUTOFF = ("scheduler.service=cutoff", "experiment.cutoff=1us")
 # Two variants keep the size, so that their pictures are as large as the upload.
 WHOLE = (
     "variant.whole.operations=blur 3", "variant.whole.quality=90",

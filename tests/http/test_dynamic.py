@@ -75,7 +75,7 @@ class Uploads:
 def test_pools_grow_and_shrink(start):
     """One thread decodes, and images arrive without end. One thread a second is added. Added
     threads end five seconds after the last image, or earlier if another program uses the cores."""
-    daemon = start(*SEDA, "stage.jpeg_decode.threads=1", "stage.jpeg_decode.threads_max=3")
+    daemon = start(*SEDA, "stage.jpeg_decode.threads=1", "experiment.jpeg_decode.threads_max=3")
     data = pictures.photo_jpeg(1000, 750, 1)
     content_type, body = form([("f", f"{i}.jpg", "image/jpeg", data) for i in range(IMAGES)])
     assert threads(daemon, "jpeg_decode") == REPLICAS
@@ -123,6 +123,6 @@ def test_controllers_sleep_under_other_policies(start):
 def test_pool_that_starts_above_its_maximum_is_refused():
     done = run("-t", *overrides(*SEDA, "stage.blur.threads=21"))
     assert done.returncode == os.EX_CONFIG
-    assert "stage.blur.threads = 21 is more than its threads_max = 20" in done.stderr
-    done = run("-t", *overrides(*SEDA, "stage.blur.threads=21", "stage.blur.threads_max=21"))
+    assert "stage.blur.threads = 21 is more than its experiment.blur.threads_max = 20" in done.stderr
+    done = run("-t", *overrides(*SEDA, "stage.blur.threads=21", "experiment.blur.threads_max=21"))
     assert done.returncode == 0

@@ -51,8 +51,8 @@ def flood(daemon):
 def test_flood_holds_up_neither_downloads_nor_another_client(start):
     daemon = start()
     variant = daemon.image(SMALL)["variants"]["thumb"]["url"]
-    with daemon.client(source=OTHER, timeout=slow(300)) as c:
-        with flood(daemon) as times:
+    with flood(daemon) as times:
+        with daemon.client(source=OTHER, timeout=slow(300)) as c:
             gets, uploads = [], []
             for _ in range(20):
                 gets += [timed(c, "GET", variant) for _ in range(3)]

@@ -36,7 +36,9 @@ def test_groups_of_different_policies_make_the_same_files(start, daemon):
                 assert fetch_all(c, answer.json()["images"][0]) == files
 
     in_parallel(8, work)
-    assert all(stage["events"] > 0 for stage in stages(grouped).values())
+    # disk_read has work only if a file is not in memory.
+    assert all(stage["events"] > 0 for name, stage in stages(grouped).items()
+               if name != "disk_read")
 
 
 def test_groups_are_reported(start):

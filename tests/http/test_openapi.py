@@ -13,7 +13,7 @@ from darkroom import ROOT
 from test_stream import documented
 
 MANUAL = (ROOT / "stages/http/darkroom-http.7").read_text()
-PROBLEMS = ROOT / "stages/image/problem.c"
+PROBLEMS = ROOT / "stages/http/problem.c"
 DOCUMENT = openapi.DOCUMENT
 SCHEMAS = DOCUMENT["components"]["schemas"]
 
@@ -125,7 +125,7 @@ def test_manual_has_the_same_resources():
             listed.add((method, path.replace("ID", "{id}").replace("VARIANT", "{variant}")))
     described = {(method.upper(), path) for path, item in DOCUMENT["paths"].items()
                  for method in item if method != "parameters"}
-    files = {entry for entry in described if re.search(r"/(page|operator|timeline)\.\w+$", entry[1])}
+    files = {entry for entry in described if re.search(r"/(page|operator)\.\w+$", entry[1])}
     assert described - files == listed
 
 

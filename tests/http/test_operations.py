@@ -237,7 +237,7 @@ def test_variant_is_the_same_alone_or_with_others(start, all_operations, tmp_pat
 
 
 def test_parked_operations_give_the_same_files(start, all_operations, tmp_path):
-    daemon = start("scheduler.service=cutoff", "scheduler.cutoff=1us",
+    daemon = start("scheduler.service=cutoff", "experiment.cutoff=1us",
                    config=configuration(tmp_path / "site.ini"))
     photo = pictures.photo(1200, 900, 5)
     sources = [pictures.jpeg(photo, 92), pictures.jpeg(photo.convert("CMYK")),

@@ -1,4 +1,4 @@
-"""The operator's page, in a headless Chromium, and the resources that it uses: /control, /trace and
+"""The operator's page, in a headless Chromium, and the resources that it uses: /control and
 /graph. Skipped without chromium where a browser is needed."""
 
 import concurrent.futures
@@ -10,7 +10,7 @@ import pytest
 import accessibility
 import pictures
 from browser import CHROMIUM
-from control import command, ctl
+from control import ctl
 from darkroom import PER_CONNECTION, ROOT, eventually
 
 needs_browser = pytest.mark.skipif(not CHROMIUM, reason="needs chromium")
@@ -39,7 +39,7 @@ def test_graph_agrees_with_stats_and_the_policy_can_be_switched(start, browse):
         daemon.image(SAMPLES[0].read_bytes())
     assert daemon.upload(b"no image").status == 415
     page.open(admin_url(daemon))
-    assert page.wait("document.querySelectorAll('#stages tbody tr').length === 9")
+    assert page.wait("document.querySelectorAll('#stages tbody tr').length === 10")
 
     def agrees():
         with daemon.admin() as c:
@@ -48,7 +48,7 @@ def test_graph_agrees_with_stats_and_the_policy_can_be_switched(start, browse):
         return all([int(shown[n][0]), int(shown[n][5])] == [s["queued"], s["events"]]
                    for n, s in stages.items() if n not in ("accept_read", "http_parse"))
     assert eventually(agrees)
-    assert page.wait("document.querySelectorAll('#graph g[data-stage]').length === 9")
+    assert page.wait("document.querySelectorAll('#graph g[data-stage]').length === 10")
     assert "1 in all" in page.js("document.getElementById('charts').textContent")
     assert page.wait("document.getElementById('policy').value !== ''")
     before = page.js("document.getElementById('policy').value")
@@ -62,13 +62,6 @@ def test_graph_agrees_with_stats_and_the_policy_can_be_switched(start, browse):
     accessibility.check(page)
 
 
-def sums(page):
-    """Returns {stage: (visits, events)} of the table of the timeline."""
-    return {row[0]: (int(row[1]), int(row[2])) for row in page.js(
-        "[...document.querySelectorAll('#sums tbody tr')].map((r) =>"
-        " [...r.cells].map((c) => c.textContent))")}
-
-
 @needs_browser
 @pytest.mark.parametrize("leave, come_back", [
     ("dispatchEvent(new PageTransitionEvent('pagehide'))",
@@ -80,107 +73,13 @@ def sums(page):
 def test_stream_is_open_only_while_somebody_looks(start, browse, leave, come_back):
     daemon, page = start(*OPERATOR, *PUBLIC), browse()
     page.open(admin_url(daemon))
-    assert page.wait("document.querySelectorAll('#stages tbody tr').length === 9")
+    assert page.wait("document.querySelectorAll('#stages tbody tr').length === 10")
     assert page.js("stream.readyState") == 1
     page.js(leave)
     assert page.js("stream") is None
     daemon.image(SAMPLES[0].read_bytes())
     page.js(come_back)
     assert eventually(lambda: int(table(page)["jpeg_decode"][5]) == 1)
-
-
-@needs_browser
-def test_timeline_shows_every_visit_and_zooms(start, browse):
-    daemon, page = start(*OPERATOR), browse()
-    page.open(admin_url(daemon))
-    assert page.wait("document.getElementById('recorder').checkVisibility()")
-    page.js("document.getElementById('seconds').value = 1")
-    page.tab_to("e.id === 'record'")
-    page.press("Enter")
-    assert daemon.says("trace: a client asks for 1 s")
-    assert eventually(lambda: (daemon.image(SAMPLES[0].read_bytes()) and
-                               page.js("!document.getElementById('drawn').hidden")))
-    with daemon.admin() as c:
-        stored = c.request("GET", "/stats").json()["images"]["stored"]
-    shown = sums(page)
-    assert 1 <= shown["jpeg_decode"][1] <= stored
-    assert shown["jpeg_encode"][1] == pytest.approx(3 * shown["jpeg_decode"][1], abs=9)
-    canvas = "document.getElementById('timeline')"
-    whole = page.js(f"{canvas}.dataset.to - {canvas}.dataset.from")
-    assert 0.01 < whole < 2
-    colours = page.js(f"""(() => {{
-      const d = {canvas}.getContext('2d').getImageData(0, 0, {canvas}.width, {canvas}.height).data;
-      const seen = new Set();
-      for (let i = 0; i < d.length; i += 4) seen.add(`${{d[i]}} ${{d[i + 1]}} ${{d[i + 2]}}`);
-      return [...seen]; }})()""")
-    page.tab_to("e.dataset.move === 'in'")
-    page.press("Enter")
-    half = f"Math.abs(({canvas}.dataset.to - {canvas}.dataset.from) * 2 - {whole}) < 1e-9"
-    assert page.wait(half)
-    page.tab_to("e.id === 'timeline-box'")
-    page.press("+")
-    assert page.wait(half.replace("* 2", "* 4"))
-    page.press("ArrowRight")
-    assert page.wait(f"{canvas}.dataset.to > {whole} * 0.65")
-    page.press("Home")
-    assert page.wait(f"{canvas}.dataset.from === '0'")
-    assert len(colours) > 5
-    accessibility.check(page)
-
-
-@needs_browser
-def test_file_of_ctl_trace_is_drawn_without_control(start, browse, tmp_path):
-    """Also at an address that may change nothing. Another file is refused."""
-    path = tmp_path / "visits.trace"
-    daemon = start(extra=("--trace", path))
-    for _ in range(3):
-        daemon.image(SAMPLES[0].read_bytes())
-    page = browse()
-    page.open(daemon.url + "/operator")
-    assert page.wait("document.getElementById('read-only').checkVisibility()")
-    assert not page.js("document.getElementById('recorder').checkVisibility()")
-    assert eventually(lambda: path.stat().st_size > 20000 or daemon.image(SAMPLES[1].read_bytes())
-                      and False)
-    copy = tmp_path / "copy.trace"
-    copy.write_bytes(path.read_bytes())  # a browser reads no file that changes
-    page.choose("#trace-file", [copy])
-    assert page.wait("document.getElementById('trace-state').textContent.includes('visits in')")
-    assert "the end is missing" in page.js("document.getElementById('trace-state').textContent")
-    assert sums(page)["jpeg_decode"][1] >= 3
-    page.choose("#trace-file", [SAMPLES[0]])
-    assert page.wait("document.getElementById('trace-state').textContent === 'This is not a trace.'")
-
-
-# ---- /trace ----
-
-def test_trace_is_bounded_and_one_at_a_time(start):
-    daemon = start(*OPERATOR)
-    request = (b"POST /trace?seconds=1 HTTP/1.1\r\nHost: x\r\nX-Darkroom-Control: 1\r\n"
-               b"Content-Length: 0\r\n\r\n")
-
-    def ask(client, query="seconds=1"):
-        return client.request("POST", f"/trace?{query}", b"", CONTROL)
-    with daemon.admin() as c:
-        for query in ("", "seconds=", "seconds=0", "seconds=31", "seconds=100", "seconds=-1",
-                      "seconds=1&x=2", "second=1"):
-            assert ask(c, query).status == 400, query
-        assert c.request("GET", "/trace?seconds=1").status == 405
-    with daemon.admin() as c, daemon.admin() as other:
-        c.send(request)
-        assert daemon.says("trace: a client asks for 1 s")
-        answer = ask(other)
-        assert (answer.status, answer.slug) == (409, "trace-active")
-        assert "a trace is on already" in command(daemon, "trace 1")[1]
-        body = b"".join(iter(lambda: c.socket.recv(65536), b""))
-        assert b" 200 OK\r\n" in body and b"\r\n\r\nDRTRACE\n" in body
-        assert b"application/octet-stream" in body
-    assert daemon.says("trace: ended after")
-
-    def next_one():
-        with daemon.admin() as c:
-            c.send(request)
-            return b" 200 OK\r\n" in c.socket.recv(65536)
-    assert eventually(next_one)
 
 
 # ---- under overload ----
@@ -230,13 +129,12 @@ def test_page_and_stats_count_what_clients_count(start, browse):
 
 def test_operators_part_is_not_at_the_public_address(start):
     daemon = start(*OPERATOR, *PUBLIC, "server.admin_on_public=no")
-    paths = ("/operator", "/operator.js", "/operator.css", "/timeline.js", "/stats", "/stats/stream",
+    paths = ("/operator", "/operator.js", "/operator.css", "/stats", "/stats/stream",
              "/metrics", "/graph", "/graph.svg", "/control")
     for path in paths:
         assert daemon.get(path).status == 404, path
     with daemon.client() as c:
-        for path in ("/control?scheduler.policy=mg1", "/trace?seconds=1"):
-            assert c.request("POST", path, b"", CONTROL).status == 404
+        assert switch(c).status == 404
     with daemon.admin() as c:  # they exist
         for path in paths:
             if path != "/stats/stream":
@@ -269,7 +167,7 @@ def test_settings_apply_before_the_answer(start):
         assert (answer.status, answer.slug) == (422, "refused-setting")
         assert "expected" in answer.json()["detail"]
         for query in ("", "scheduler.policy", "scheduler.policy=", "server.root=/", "log.level=error",
-                      "scheduler.policy=mg1&x=y", "scheduler.policy=%6dg1", "scheduler.spin=1us"):
+                      "scheduler.policy=mg1&x=y", "scheduler.policy=%6dg1", "experiment.spin=1us"):
             assert switch(c, query).status == 400, query
     daemon.image(pictures.photo_jpeg(64, 64, 2))
 
@@ -284,8 +182,6 @@ def test_pages_of_others_switch_nothing(start, fields):
     daemon = start(*OPERATOR, "server.allow_origin=*")
     with daemon.admin() as c:
         answer = switch(c, fields=fields)
-        assert (answer.status, answer.slug) == (403, "foreign-page"), answer
-        answer = c.request("POST", "/trace?seconds=1", b"", fields)
         assert (answer.status, answer.slug) == (403, "foreign-page"), answer
         preflight = c.request("OPTIONS", "/control", None, [
             ("Origin", "http://evil.example"), ("Access-Control-Request-Method", "POST"),
@@ -314,7 +210,6 @@ def test_control_is_off_by_default(start, settings):
     with daemon.admin() if settings else daemon.client() as c:
         answer = switch(c)
         assert (answer.status, answer.slug) == (403, "forbidden")
-        assert c.request("POST", "/trace?seconds=1", b"", CONTROL).status == 403
         keys = c.request("GET", "/control").json()
         assert not keys["enabled"] and keys["why"] == answer.json()["detail"]
 
@@ -324,7 +219,6 @@ def test_public_address_never_switches(start):
     daemon = start(*OPERATOR, "server.admin_on_public=yes")
     with daemon.client() as c:
         assert switch(c).status == 403
-        assert c.request("POST", "/trace?seconds=1", b"", CONTROL).status == 403
 
 
 # ---- /graph ----
@@ -339,7 +233,7 @@ def test_graph_is_dot_or_svg(start):
                    daemon.get("/graph", headers=[("Accept", "text/html, image/svg+xml;q=0.9")])):
         assert answer["content-type"] == "image/svg+xml"
         assert answer["content-security-policy"] == "default-src 'none'"
-        assert answer.body.count(b"<rect") == 10 and b"form_decode to jpeg_decode: 1<" in answer.body
+        assert answer.body.count(b"<rect") == 11 and b"form_decode to jpeg_decode: 1<" in answer.body
         svg = xml.dom.minidom.parseString(answer.body).documentElement
     right, bottom = (int(n) for n in svg.getAttribute("viewBox").split()[2:])
     boxes = [[int(rect.getAttribute(name)) for name in ("x", "y", "width", "height")]

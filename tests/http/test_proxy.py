@@ -4,6 +4,7 @@ certificate. Only addresses, paths and the body limit differ from the files."""
 import contextlib
 import http.client
 import json
+import pathlib
 import re
 import shutil
 import socket
@@ -21,6 +22,7 @@ from nodes import edited, free_port, launch_proxy
 pytestmark = pytest.mark.skipif(IS_SANITIZED,
                                 reason="the configurations do not depend on sanitizers")
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 LIMIT = 1 << 20
 PICTURE = pictures.photo_jpeg(400, 300, 1)
 GIVEN = "given-by-the-client.1"
@@ -151,20 +153,53 @@ def test_proxy_passes_every_host_and_the_pages_of_its_own(start, start_proxy):
                                                       "Content-Type": "image/jpeg"})[0] == 201
 
 
+def described_paths():
+    """Returns the paths for operators and the others, as the description of the interface has them.
+    test_openapi.py compares that with the program."""
+    paths = json.loads((ROOT / "stages/http/openapi.json").read_text())["paths"]
+    admin = {path for path, methods in paths.items()
+             if any("administration" in of.get("tags", ()) for of in methods.values()
+                    if isinstance(of, dict))}
+    return sorted(admin | {"/healthz", "/readyz"}), sorted(set(paths) - admin)
+
+
+def status_for_a_stranger(proxy, path):
+    connection = proxy.connect(source="127.0.0.2")
+    try:
+        connection.request("GET", path)
+        return connection.getresponse().status
+    finally:
+        connection.close()
+
+
 def test_proxy_hides_admin_paths(start, start_proxy):
     """Only this machine's own address may use them, with any spelling of the path."""
     daemon = start("server.hosts=")
     proxy = start_proxy(daemon.port)
     assert eventually(proxy.is_up, 30), proxy.log.read_text()
-    for path in ("/stats", "/metrics", "/healthz", "/readyz"):
-        assert proxy.request("GET", path)[0] == 200
+    admin, public = described_paths()
+    assert {"/stats/stream", "/operator", "/operator.js", "/graph", "/graph.svg",
+            "/control"} <= set(admin)
+    for path in ("/stats", "/metrics", "/healthz", "/readyz", "/graph", "/operator"):
+        assert proxy.request("GET", path)[0] == 200, path
+    for path in admin:
         for spelling in ("{}", "{}?", "{}/", "/{}", "/.{}", "/images/..{}", "https://localhost{}"):
-            connection = proxy.connect(source="127.0.0.2")
-            connection.request("GET", spelling.format(path))
-            status = connection.getresponse().status
-            connection.close()
-            assert status in ((403,) if spelling in ("{}", "{}?") else (400, 403, 404)), (
-                path, spelling, status)
+            status = status_for_a_stranger(proxy, spelling.format(path))
+            assert status in (400, 403, 404), (path, spelling, status)
+    # A path of a later version does not reach the daemon: the proxy has a list of what is public.
+    assert status_for_a_stranger(proxy, "/later") in (403, 404)
+    assert "/later" not in daemon.log and {"/images", "/openapi.json"} <= set(public)
+
+
+def test_proxy_shows_the_page_to_strangers(start, start_proxy):
+    daemon = start("server.hosts=", "server.page=yes", "server.public_list=yes")
+    proxy = start_proxy(daemon.port)
+    assert eventually(proxy.is_up, 30), proxy.log.read_text()
+    for path in ("/", "/images", "/page.js", "/page.css", "/page.svg", "/openapi.json"):
+        assert status_for_a_stranger(proxy, path) == 200, path
+    url = json.loads(proxy.request("POST", "/images", PICTURE, {"Content-Type": "image/jpeg"})[2])[
+        "images"][0]["url"]
+    assert status_for_a_stranger(proxy, url) == 200
 
 
 def check_problem(headers, body, status):

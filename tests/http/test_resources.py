@@ -60,7 +60,7 @@ def test_images_that_wait_for_memory_are_all_made(start, disk):
 
 @pytest.mark.also_with("cohort")
 def test_order_can_be_turned_off(start, disk):
-    daemon = start("scheduler.threads=2", "scheduler.resource_aware=no", *SMALL_BUDGET,
+    daemon = start("scheduler.threads=2", "experiment.resource_aware=no", *SMALL_BUDGET,
                    environ=disk.environ)
     disk.delay_all(20)
     figures = upload_all(daemon)

@@ -127,24 +127,6 @@ def test_gateway_that_is_killed_and_started_again(begin, gateway):
     check_stored(daemon, image)
 
 
-def test_node_that_is_killed(begin, gateway):
-    """Another node makes what it has acknowledged. Leases are conditional requests."""
-    settings = dict(s3_spool="s3", s3_lease="10s", s3_timeout="1s")
-    one, two = begin("log.level=info", **settings), begin("log.level=info", **settings)
-    assert one.says("takes uploads into the store") and two.says("takes uploads into the store")
-    ids = []
-    for _ in range(8):
-        answer = one.upload(SMALL, headers=[("Prefer", "respond-async")])
-        assert answer.status == 202
-        ids.append(answer.json()["images"][0]["id"])
-    one.kill()
-    for ident in ids:
-        assert two.get(f"/images/{ident}").status in (200, 202)
-        assert eventually(lambda: two.get(f"/images/{ident}").status == 200, 40)  # noqa: B023
-        check_stored(two, two.get(f"/images/{ident}").json())
-    assert eventually(lambda: two.get("/stats").json()["store"]["recovering"] == 0)
-
-
 def test_outage_with_a_spool(begin, gateway):
     daemon = begin(s3_spool="file")
     gateway.kill("rgw")

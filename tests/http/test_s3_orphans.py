@@ -4,7 +4,7 @@ import time
 
 import pictures
 from darkroom import eventually
-from s3_fixtures import begin, figures, store, sum_of  # noqa: F401
+from s3_fixtures import begin, figures, store  # noqa: F401
 from s3_stand_in import Fault
 from uploads import TINY, check_stored
 
@@ -93,34 +93,6 @@ def test_image_that_is_stored_meanwhile_stays(begin, store):
     store.list = hidden
     check_stored(daemon, image)
     assert figures(daemon)["orphans"] == 0
-
-
-def test_orphans_of_the_spool(begin, store):
-    """What was acknowledged stays, however old; what was not, or was removed, goes."""
-    note = b"0\nlake.jpg\0\0000\0"
-    held, removed, quarantined = (
-        f"{state} {'0' * 16} 99999999999999\n".encode() + note
-        for state in ("held", "removed", "quarantined"))
-
-    def lease(last, body, days):
-        put(store, f"spool/{ID}{last}.lease", days, body)
-        body, _, modified = store.objects[f"a/b/spool/{ID}{last}.lease"]
-        store.objects[f"a/b/spool/{ID}{last}.lease"] = (
-            body, {"x-amz-meta-darkroom-tag": sum_of(body)}, modified)
-
-    put(store, f"spool/{ID}A", 30)  # acknowledged
-    lease("A", held, 30)
-    put(store, f"spool/{ID}B", 30)
-    lease("B", quarantined, 30)
-    put(store, f"spool/{ID}C", 6)  # its lease may come
-    lease("D", removed, 6)
-    kept = store.keys()
-    put(store, f"spool/{ID}E", 30)  # without a lease
-    lease("F", held, 30)  # without an original
-    lease("G", removed, 30)
-    daemon = begin(SWEEP)
-    assert eventually(lambda: store.keys() == kept, 20), store.keys()
-    assert eventually(lambda: figures(daemon)["orphans"] == 3)
 
 
 def test_store_that_fails(begin, store):

@@ -190,7 +190,7 @@ def parts_held(daemon):
 
 
 def test_readers_that_are_slow_hold_no_connection(begin, store):
-    daemon = begin(*HUGE, s3_connections=1)
+    daemon = begin("experiment.s3_connections=1", *HUGE)
     image = daemon.image(PHOTO)
     url, length = image["variants"]["huge"]["url"], image["variants"]["huge"]["bytes"]
     with daemon.client(receive_buffer=4096) as c:

@@ -104,7 +104,7 @@ def test_core_dumps_are_off_by_default(start, value):
     before = resource.getrlimit(resource.RLIMIT_CORE)
     resource.setrlimit(resource.RLIMIT_CORE, (before[1], before[1]))
     try:
-        daemon = start(*(["server.core_dumps=yes"] if value == "yes" else []))
+        daemon = start(*(["experiment.core_dumps=yes"] if value == "yes" else []))
     finally:
         resource.setrlimit(resource.RLIMIT_CORE, before)
     limits = pathlib.Path(f"/proc/{daemon.pid}/limits").read_text()
@@ -132,9 +132,9 @@ def test_replaced_configuration_can_be_reloaded(start, tmp_path):
     path.write_text(CONFIG.read_text())
     daemon = start(config=path)
     for value in (7, 8):
-        replace(path, CONFIG.read_text().replace("cutoff = 5ms", f"cutoff = {value}ms"))
+        replace(path, CONFIG.read_text().replace("wait_timeout = 10s", f"wait_timeout = {value}s"))
         daemon.signal(signal.SIGHUP)
-        assert daemon.says(f"scheduler.cutoff = {value}ms"), daemon.log
+        assert daemon.says(f"server.wait_timeout = {value}s"), daemon.log
     path.unlink()
     daemon.signal(signal.SIGHUP)
     assert daemon.says(f"{path}: cannot be read: No such file or directory"), daemon.log
@@ -148,9 +148,9 @@ def test_configuration_is_found_through_links_and_from_the_directory_of_the_star
     path.write_text(CONFIG.read_text())
     (tmp_path / "link.ini").symlink_to(path)
     daemon = start(config=str(tmp_path / "link.ini").lstrip("/"))
-    replace(path, CONFIG.read_text().replace("cutoff = 5ms", "cutoff = 7ms"))
+    replace(path, CONFIG.read_text().replace("wait_timeout = 10s", "wait_timeout = 7s"))
     daemon.signal(signal.SIGHUP)
-    assert daemon.says("scheduler.cutoff = 7ms"), daemon.log
+    assert daemon.says("server.wait_timeout = 7s"), daemon.log
 
 
 @needs_landlock

@@ -35,8 +35,8 @@ def stats(daemon):
 
 
 def disk_events(daemon):
-    """Returns how often disk_write was visited with a job."""
-    stage = next(s for s in stats(daemon)["stages"] if s["name"] == "disk_write")
+    """Returns how often disk_read was visited with a job."""
+    stage = next(s for s in stats(daemon)["stages"] if s["name"] == "disk_read")
     return stage["events"]
 
 
@@ -73,6 +73,27 @@ def test_files_on_a_slow_disk_delay_neither_probes_nor_uploads(slow):
             name = path.partition("?")[0].rsplit("/", 1)[1].removesuffix(".jpg")
             assert answer.status == 200
             assert len(answer.body) == image["variants"][name]["bytes"]
+
+
+def writes(daemon):
+    """Returns whether the thread of disk_write has taken what was sent to it."""
+    figures = stats(daemon)
+    sent = sum(edge["events"] for edge in figures["edges"] if edge["to"] == "disk_write")
+    return sent > 1 and next(s for s in figures["stages"] if s["name"] == "disk_write")["queued"] == 0
+
+
+def test_a_get_does_not_wait_behind_an_upload(slow):
+    daemon, disk = slow("stage.disk_write.threads=1")
+    url = daemon.image(SMALL)["variants"]["thumb"]["url"]
+    disk.delay_all(1000)  # an upload writes more than a GET reads
+    with daemon.client() as uploads, daemon.client() as asks:
+        head = uploads.head("POST", "/images", SMALL, [("Content-Type", "image/jpeg")])
+        uploads.send(head + SMALL)
+        assert eventually(lambda: writes(daemon))
+        assert asks.request("GET", url).status == 200
+        assert uploads.is_silent()
+        disk.delay_all(0)
+        assert uploads.answer().status == 201
 
 
 @NEEDS_CACHED_OPEN

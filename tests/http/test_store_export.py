@@ -162,6 +162,18 @@ def test_damaged_images_are_left_out(source):
     assert {m.name.split("/")[2] for m, _ in members(done.stdout)} == {images[0]}
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a store away")
+def test_an_import_by_root_becomes_the_owner_of_the_store(source, tmp_path):
+    daemon, images = source
+    archive = export(daemon.store)
+    other = empty_store(tmp_path / "other")
+    for path in [other, *other.rglob("*")]:
+        os.chown(path, 65534, 65533)
+    accept(other, archive, "3 images stored")
+    files = [directory_of(other, images[0]), *directory_of(other, images[0]).iterdir()]
+    assert {(p.stat().st_uid, p.stat().st_gid) for p in files} == {(65534, 65533)}
+
+
 def test_what_differs_stays(source, tmp_path):
     daemon, images = source
     archive = export(daemon.store)

@@ -51,6 +51,24 @@ def test_another_client_is_served_within_a_few_images(start):
     assert eventually(lambda: in_flight(daemon) == 0)
 
 
+def decoded(daemon):
+    (edge,) = [e for e in daemon.get("/stats").json()["edges"]
+               if (e["from"], e["to"]) == ("jpeg_decode", "scale")]
+    return edge["events"]
+
+
+@pytest.mark.parametrize("fair", ["yes", "no"])
+def test_fairness_can_be_turned_off(start, fair):
+    """Without it, an image is decoded behind all that came before, from any client."""
+    daemon = start("scheduler.threads=2", "scheduler.discipline=fcfs",
+                   f"experiment.fair_clients={fair}", policy="drain")
+    c = send_many(daemon, pictures.photo_jpeg(1600, 1200, 1, progressive=True))
+    assert upload_from(daemon, OTHER, SMALL)[0].status == 201
+    assert (decoded(daemon) < MANY // 2) == (fair == "yes")
+    assert c.answer("POST").status == 201
+    assert eventually(lambda: in_flight(daemon) == 0)
+
+
 def test_another_client_waits_for_few_images_that_need_memory(start):
     """One image of the first client at a time has memory, so that the others wait for it."""
     daemon = start("scheduler.threads=2", "limits.memory_budget=48M", "limits.body_bytes=24M")

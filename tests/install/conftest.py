@@ -30,7 +30,7 @@ def package():
 
 @pytest.fixture(scope="session")
 def old_package(tmp_path_factory):
-    """Returns the package of version 0.1 with the number 0.0.9, as the present one has 0.1.0."""
+    """Returns the package of version 0.1 with the number 0.0.9, as the present one has 0.2.0."""
     tree = tmp_path_factory.mktemp("old")
     archive = subprocess.run(["git", "-C", ROOT, "archive", OLD], capture_output=True, timeout=60)
     if archive.returncode:

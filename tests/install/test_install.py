@@ -61,7 +61,11 @@ def test_install_puts_files_in_their_places(installed):
         *(f"usr/lib/systemd/system/{u}" for u in (
             "darkroomd.service", "darkroomd@.service", "darkroomd.socket", "darkroom-check.service",
             "darkroom-check.timer")),
-        *(f"usr/share/bash-completion/completions/{p}" for p in PROGRAMS)])
+        *(f"usr/share/bash-completion/completions/{p}" for p in PROGRAMS),
+        *(f"usr/share/doc/darkroom/{name}" for name in ("LICENSE", "README.md", "CHANGES.md")),
+        *(f"usr/share/doc/darkroom/{path.relative_to(ROOT / 'conf')}"
+          for folder in ("proxy", "container", "kubernetes", "monitoring")
+          for path in (ROOT / "conf" / folder).iterdir())])
     for p in PROGRAMS:
         assert run(installed / "usr/bin" / p, "--version").returncode == 0
     assert run(installed / "usr/bin/darkroomd", "-t", "-c",
@@ -291,7 +295,7 @@ def unit_calls(installed):
 
 def test_service_allows_the_system_calls_of_the_daemon(unit_calls):
     """The unit allows the calls of the daemon's own filter, and those that install it."""
-    source = (ROOT / "src/daemon/sandbox_calls.c").read_text()
+    source = (ROOT / "src/daemon/sandbox/sandbox_calls.c").read_text()
     denied = {"name", "clone3", "execve", "execveat", "perf_event_open"}
     needed = set(re.findall(r"CALL\((\w+)\)", source)) - denied
     assert len(needed) > 80
@@ -304,7 +308,7 @@ def test_manual_names_calls_that_make_files_in_other_ways(installed, call):
     """The manual names them exactly as long as the sandbox allows them."""
     text = rendered(installed, PAGES[0])
     left = text[text.index("What the sandbox leaves"):text.index("What an operator must trust")]
-    source = (ROOT / "src/daemon/sandbox_calls.c").read_text()
+    source = (ROOT / "src/daemon/sandbox/sandbox_calls.c").read_text()
     assert (f"CALL({call})" in source) == (f"{call}(2)" in left)
 
 
@@ -403,7 +407,7 @@ def test_completion_offers_options_and_values(installed):
     program = str(installed / "usr/bin/darkroomd")
     assert {"--check", "-t", "--dump", "ctl", "token"} <= set(complete(installed, program, ""))
     assert complete(installed, program, "--ver") == ["--verbose", "--version"]
-    assert complete(installed, program, "ctl", "re") == ["reload", "remake", "recover"]
+    assert complete(installed, program, "ctl", "re") == ["reload", "remake"]
     assert complete(installed, program, "token", "up") == []
     assert complete(installed, program, "token", "name", "up") == ["upload"]
     assert "mg1" in complete(installed, program, "ctl", "policy", "")

@@ -20,8 +20,9 @@ PAGE = (ROOT / "src/daemon/darkroomd.8").read_text().replace("@SYSCONFDIR@", "/e
 TLS = "/etc/ssl/private/images.example.org.pem"
 LOG = "/var/log/darkroom/access.log"
 # What an operator answers, by what is on the screen.
+INTERRUPT = "\x03"
 ANSWERS = {r"Do you want to continue\? \[Y/n\]": "y\n", r"\[default=N\] \?": "N\n",
-           r"jpeg_decode": "q"}
+           r"jpeg_decode": INTERRUPT}
 # systemd reads what stands above its last comment.
 EDITOR = r"""#!/bin/sh
 for file; do :; done
@@ -59,12 +60,13 @@ class Operator(System):
             except OSError:  # its last writer has gone
                 break
             for prompt, answer in ANSWERS.items():
-                if re.search(prompt, screen[seen:]) and (answer != "q" or "ctl top" in command):
+                if re.search(prompt, screen[seen:]) and (answer != INTERRUPT or "ctl top" in command):
                     os.write(terminal, answer.encode())
                     seen = len(screen)
         os.close(terminal)
         status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-        assert status == 0, f"{command}: {screen}{self.journal()}"
+        by_interrupt = (-2, 130) if "ctl top" in command else ()
+        assert status in (0, *by_interrupt), f"{command}: {screen}{self.journal()}"
         return screen.replace("\r\n", "\n")
 
     def follow(self, block, *edits):
@@ -212,7 +214,7 @@ def change_version(operator, package, block):
 
 
 def test_upgrade(operator, packages):
-    assert change_version(operator, packages["new"], blocks("Package")[2]) == "0.1.0"
+    assert change_version(operator, packages["new"], blocks("Package")[2]) == "0.2.0"
 
 
 def test_downgrade(operator, packages):

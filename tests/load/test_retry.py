@@ -1,6 +1,7 @@
 """--retry: failed uploads are repeated with their keys; what is lost, late and doubled."""
 
 import contextlib
+import csv
 import http.server
 import re
 import threading
@@ -101,12 +102,12 @@ def test_no_upload_is_lost_or_doubled_by_kills_of_the_daemon(load, tmp_path):
     folder.mkdir()
     for i in range(4):
         (folder / f"{i}.jpg").write_bytes(pictures.photo_jpeg(200, 150, i + 1))
-    port, store = free_port(), tmp_path / "store"
+    port, store, rows = free_port(), tmp_path / "store", tmp_path / "rows.csv"
     daemon = Daemon(store, listen=f"127.0.0.1:{port}")
     found = []
     run = threading.Thread(target=lambda: found.append(load.json(
-        "-n", 100, "-c", 8, "--retry", "200s", f"http://127.0.0.1:{port}/images", folder,
-        timeout=200)))
+        "-n", 100, "-c", 8, "--retry", "200s", "--csv", rows, f"http://127.0.0.1:{port}/images",
+        folder, timeout=200)))
     run.start()
     with contextlib.ExitStack() as stack:
         stack.callback(run.join)
@@ -118,5 +119,7 @@ def test_no_upload_is_lost_or_doubled_by_kills_of_the_daemon(load, tmp_path):
     assert status == 0 and report["statuses"] == {"201": 100}, report
     retries = report["retries"]
     assert retries["lost"] == retries["doubled"] == 0 and retries["repeated"] > 0, retries
+    with rows.open(newline="") as file:
+        assert sorted(row["id"] for row in csv.DictReader(file)) == daemon.stored()
     assert len(daemon.stored()) == 100
     daemon.stop()

@@ -1,6 +1,6 @@
 /*
  * idle.pml - a model for spin of the protocol by which workers sleep and are woken (idle_note in
- * src/sched/idle.h), and of the release of an exclusive stage (src/sched/serve.c).
+ * src/sched/core/idle.h), and of the release of an exclusive stage (src/sched/core/serve.c).
  *
  * tests/model/check runs it. Change the model and the program together.
  *
@@ -111,7 +111,7 @@ inline serve_exclusive(s)
 #endif
 }
 
-/* ---- sleeping: worker_loop.c, idle.c and waiting.c ---- */
+/* ---- sleeping: worker.c, idle.c and waiting.c ---- */
 
 /* worker_sees_work(), for one queue */
 inline check(s)

@@ -1,6 +1,6 @@
 /*
  * steal.pml - a model for spin of sleeping and waking with stacks, stealing and replicas that help
- * each other, as the default policy uses them (src/sched/push.c, serve.c, idle.c, waiting.c).
+ * each other, as the default policy uses them (src/sched/core/push.c, serve.c, idle.c, waiting.c).
  *
  * Memory is that of memory.pml. tests/model/check runs it. Change the model and the program
  * together.

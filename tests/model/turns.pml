@@ -1,9 +1,9 @@
 /*
- * turns.pml - a model for spin of policy color (src/sched/mechanism_color.c): a turn is only a
+ * turns.pml - a model for spin of policy color (src/sched/core/mechanism_color.c): a turn is only a
  * hint, and may come too early, too late or never.
  *
- * It includes the visits (serve_one(), serve_exclusive() and push_to_queue() in src/sched/serve.c
- * and push.c) and sleeping (src/sched/idle.c). tests/model/check runs it. Change the model and the
+ * It includes the visits (serve_one(), serve_exclusive() and push_to_queue() in src/sched/core/serve.c
+ * and push.c) and sleeping (src/sched/core/idle.c). tests/model/check runs it. Change the model and the
  * program together.
  *
  * Claim: once nothing moves any more, no worker is idle beside an event that it may handle. It is
@@ -69,7 +69,7 @@ inline give(s)
 	fi
 }
 
-/* color_take_turn(), and find_work(), which checks the last stage first */
+/* take_turn(), and find_work(), which checks the last stage first */
 inline find_stage()
 {
 	if
@@ -136,7 +136,7 @@ active [WORKERS] proctype worker()
 	byte s;
 	bool found;
 
-	/* worker_run(), visit() */
+	/* worker_run(), serve_turn() */
 visits:
 	find_stage();
 #ifdef EXCLUSIVE
@@ -186,7 +186,7 @@ sees_work:
 	:: else
 	fi;
 #endif
-	/* Back to the visits. If work is offered, and visit() does not see it, the program comes
+	/* Back to the visits. If work is offered, and serve_turn() does not see it, the program comes
 	 * here repeatedly, and the model waits. */
 end_busy:
 	if

@@ -46,8 +46,8 @@
 #include "base/text.h"
 #include "conf/conf.h"
 #include "conf/conf_source.h"
-#include "daemon/sandbox.h"
-#include "daemon/sandbox_files.h"
+#include "daemon/sandbox/sandbox.h"
+#include "daemon/sandbox/sandbox_files.h"
 
 /* What the daemon has open, and what is around it. */
 static struct {

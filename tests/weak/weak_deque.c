@@ -1,5 +1,5 @@
 /*
- * weak_deque.c - sched/deque.c in weak memory.
+ * weak_deque.c - sched/core/deque.c in weak memory.
  *
  * Claims: each event that was pushed is taken at most once and none is lost, whether its owner pops
  * it or a thief steals it, and what the owner wrote before the push can be read by the thief.
@@ -7,7 +7,7 @@
  */
 #include <string.h>
 
-#include "sched/deque.c" /* NOLINT(bugprone-suspicious-include): with atomics that can be weak */
+#include "sched/core/deque.c" /* NOLINT(bugprone-suspicious-include): with atomics that can be weak */
 #include "weak_explore.h"
 #include "weak_memory.h"
 

@@ -1,8 +1,8 @@
 /*
- * weak_idle.c - the protocol of sleeping and waking (sched/idle.h) in weak memory.
+ * weak_idle.c - the protocol of sleeping and waking (sched/core/idle.h) in weak memory.
  *
  * Runs idle.c, waiting.c, stage_queue.c, base/queue.c and deque.c. The loop of a worker is that of
- * worker_loop.c, and a push is that of push.c: both have too much around them to be run here.
+ * worker.c, and a push is that of push.c: both have too much around them to be run here.
  *
  * Claim: once nothing moves any more, no worker is asleep beside an event that it may handle. A
  * handler takes forever, so that it is not enough if another worker would take the event later.
@@ -10,9 +10,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "sched/idle.h"
-#include "sched/runtime.h"
-#include "sched/waiting.h"
+#include "sched/core/idle.h"
+#include "sched/core/runtime.h"
+#include "sched/core/waiting.h"
 #include "weak_explore.h"
 #include "weak_memory.h"
 

@@ -16,11 +16,10 @@
 #include "base/text.h"
 #include "conf/conf.h"
 #include "conf/conf_endpoint.h"
-#include "conf/conf_places.h"
+#include "conf/conf_source.h"
 #include "log/log.h"
 #include "sandbox_calls.h"
 #include "sandbox_files.h"
-#include "sandbox_root.h"
 
 /* The runtime of a sanitizer opens files and starts processes: for symbols, and to find leaks. */
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
@@ -83,7 +82,7 @@ int sandbox_become_user(const struct conf *conf)
 int sandbox_limit_cores(const struct conf *conf)
 {
 	const struct rlimit none = { 0 };
-	bool is_allowed = conf->server.core_dumps == CONF_YES;
+	bool is_allowed = conf->experiment.core_dumps == CONF_YES;
 
 	/* A change of the user has cleared it, also where cores are wanted. The limit alone would
 	 * not do: the kernel ignores it if a program collects cores (core(5)). */
@@ -91,7 +90,7 @@ int sandbox_limit_cores(const struct conf *conf)
 	    (!is_allowed && setrlimit(RLIMIT_CORE, &none))) {
 		int err = -errno;
 
-		log_error("server.core_dumps: cannot set it: %s", strerror(-err));
+		log_error("experiment.core_dumps: cannot set it: %s", strerror(-err));
 		return err;
 	}
 	return 0;
@@ -104,25 +103,17 @@ static bool is_wanted(const struct conf *conf)
 	return conf->server.sandbox != CONF_SANDBOX_OFF && !IS_SANITIZED;
 }
 
-/* Returns the port of the S3 store, or 0. */
-static uint16_t s3_port(const struct conf *conf)
-{
-	struct conf_endpoint e;
-
-	return conf->store.kind == CONF_STORE_S3 && conf_endpoint_parse(conf->store.s3_endpoint, &e)
-	               ? e.port
-	               : 0;
-}
-
+/* Also the port of an S3 store, and the file that it needs for TLS. */
 static struct sandbox_allowed allowed_by(const struct conf *conf)
 {
+	struct sandbox_allowed allowed = { .root = sandbox_files_root(conf->server.root) };
 	struct conf_endpoint e;
-	bool has_tls = conf->store.kind == CONF_STORE_S3 &&
-	               conf_endpoint_parse(conf->store.s3_endpoint, &e) && e.is_tls;
 
-	return (struct sandbox_allowed){ .root = sandbox_root(conf->server.root),
-		                         .read_file = has_tls ? conf->store.s3_ca_file : NULL,
-		                         .port = s3_port(conf) };
+	if (conf->store.kind == CONF_STORE_S3 && conf_endpoint_parse(conf->store.s3_endpoint, &e)) {
+		allowed.port = e.port;
+		allowed.read_file = e.is_tls ? conf->store.s3_ca_file : NULL;
+	}
+	return allowed;
 }
 
 static bool has_files(void)
@@ -138,7 +129,7 @@ void sandbox_describe(const struct conf *conf, struct text *to)
 		return;
 	}
 	text_puts(to, "sandbox: no new privileges; ");
-	sandbox_files_describe(s3_port(conf), to);
+	sandbox_files_describe(allowed_by(conf).port, to);
 	text_puts(to, sandbox_calls_are_supported()
 	                      ? "; seccomp: only the system calls that it needs"
 	                      : "; no seccomp (this kernel does not have it)");

@@ -6,8 +6,8 @@
  * on the main thread before any other starts. A part that the system does not support is left out
  * and logged.
  */
-#ifndef DARKROOM_DAEMON_SANDBOX_H
-#define DARKROOM_DAEMON_SANDBOX_H
+#ifndef DARKROOM_DAEMON_SANDBOX_SANDBOX_H
+#define DARKROOM_DAEMON_SANDBOX_SANDBOX_H
 
 struct conf;
 struct text;
@@ -20,8 +20,8 @@ struct text;
 int sandbox_become_user(const struct conf *conf);
 
 /*
- * Applies server.core_dumps. Without them, no crash writes pictures to a disk, and no process of
- * the same user can attach to this one or read its memory. Call it after sandbox_become_user(),
+ * Applies experiment.core_dumps. Without them, no crash writes pictures to a disk, and no process
+ * of the same user can attach to this one or read its memory. Call it after sandbox_become_user(),
  * which resets it. Returns 0 or -errno, logged.
  */
 int sandbox_limit_cores(const struct conf *conf);

@@ -23,9 +23,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/cached_read.h"
+#include "base/cached.h"
 #include "base/check.h"
-#include "base/open_cached.h"
 
 #define CALL(name) SCMP_SYS(name)
 
@@ -192,7 +191,7 @@ static const struct call_if allowed_if_counting[] = {
 static const struct call_if allowed_if_client[] = {
 	{ CALL(socket), { { 0, INT, AF_INET }, { 1, 0xf, SOCK_STREAM } } },
 	{ CALL(socket), { { 0, INT, AF_INET6 }, { 1, 0xf, SOCK_STREAM } } },
-	{ CALL(memfd_create), { { 1, INT, MFD_CLOEXEC } } }, /* s3_answer.c; so in darkroomd(8) */
+	{ CALL(memfd_create), { { 1, INT, MFD_CLOEXEC } } }, /* s3_client.c; so in darkroomd(8) */
 	{ CALL(connect), { { 2, INT, sizeof(struct sockaddr_in) } } },
 	{ CALL(connect), { { 2, INT, sizeof(struct sockaddr_in6) } } },
 };
@@ -221,11 +220,11 @@ static int add_own_signals(scmp_filter_ctx filter)
 
 /* The structure with the flags and the mode is behind a pointer. Only the one in read-only memory
  * is allowed. */
-static int add_open_cached(scmp_filter_ctx filter)
+static int add_cached_open(scmp_filter_ctx filter)
 {
 	const struct scmp_arg_cmp how[] = {
-		SCMP_CMP(2, SCMP_CMP_MASKED_EQ, UINT64_MAX, (uintptr_t)&open_cached_how),
-		SCMP_CMP(3, SCMP_CMP_MASKED_EQ, UINT64_MAX, sizeof open_cached_how),
+		SCMP_CMP(2, SCMP_CMP_MASKED_EQ, UINT64_MAX, (uintptr_t)&cached_how),
+		SCMP_CMP(3, SCMP_CMP_MASKED_EQ, UINT64_MAX, sizeof cached_how),
 	};
 
 	return seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, CALL(openat2), COUNT_OF(how), how);
@@ -242,7 +241,7 @@ static int add_rules(scmp_filter_ctx filter, bool with_counters, bool with_clien
 	if (!err)
 		err = add_own_signals(filter);
 	if (!err)
-		err = add_open_cached(filter);
+		err = add_cached_open(filter);
 	if (!err && with_counters)
 		err = add_rules_if(filter, allowed_if_counting, COUNT_OF(allowed_if_counting));
 	if (!err && with_client)

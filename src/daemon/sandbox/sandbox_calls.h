@@ -2,8 +2,8 @@
  * sandbox_calls.h - seccomp: the process keeps the system calls of its work. Main thread, before
  * any other starts.
  */
-#ifndef DARKROOM_DAEMON_SANDBOX_CALLS_H
-#define DARKROOM_DAEMON_SANDBOX_CALLS_H
+#ifndef DARKROOM_DAEMON_SANDBOX_SANDBOX_CALLS_H
+#define DARKROOM_DAEMON_SANDBOX_SANDBOX_CALLS_H
 
 #include <stdbool.h>
 

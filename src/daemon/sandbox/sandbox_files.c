@@ -4,14 +4,18 @@
  */
 #include "sandbox_files.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/landlock.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/text.h"
+#include "conf/conf.h"
 
 /* Access rights, by the version of the interface that introduced them. */
 #define FS_1 ((UINT64_C(1) << 13) - 1) /* all of Linux 5.13 */
@@ -122,4 +126,41 @@ void sandbox_files_describe(uint16_t port, struct text *to)
 	else if (version >= NET_VERSION)
 		text_puts(to, ", no other TCP sockets");
 	text_puts(to, version >= 6 ? ", no signals to other processes" : "");
+}
+
+/* ---- the store ---- */
+
+/* Returns whether a directory has one entry, and that has this name. */
+static bool has_only(const char *path, const char *name)
+{
+	DIR *dir = opendir(path);
+	struct dirent *entry;
+	bool is_there = false;
+
+	if (!dir)
+		return false;
+	while ((entry = readdir(dir))) {
+		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+			continue;
+		if (strcmp(entry->d_name, name) != 0)
+			break;
+		is_there = true;
+	}
+	closedir(dir);
+	return is_there && !entry;
+}
+
+const char *sandbox_files_root(const char *root)
+{
+	static char parent[CONF_TEXT_MAX];
+
+	snprintf(parent, CONF_TEXT_MAX, "%s", root);
+	for (size_t n = strlen(parent); n > 1 && parent[n - 1] == '/'; n--)
+		parent[n - 1] = '\0';
+	char *slash = strrchr(parent, '/');
+
+	if (!slash || slash == parent)
+		return root;
+	*slash = '\0';
+	return has_only(parent, slash + 1) ? parent : root;
 }

@@ -2,8 +2,8 @@
  * sandbox_files.h - Landlock: the process keeps the store, and loses every other file, TCP port,
  * abstract Unix socket and process. Main thread, before any other starts.
  */
-#ifndef DARKROOM_DAEMON_SANDBOX_FILES_H
-#define DARKROOM_DAEMON_SANDBOX_FILES_H
+#ifndef DARKROOM_DAEMON_SANDBOX_SANDBOX_FILES_H
+#define DARKROOM_DAEMON_SANDBOX_SANDBOX_FILES_H
 
 #include <stdint.h>
 
@@ -29,5 +29,10 @@ int sandbox_files_enter(const struct sandbox_allowed *allowed);
 
 /* Appends what sandbox_files_enter() does on this kernel. */
 void sandbox_files_describe(uint16_t port, struct text *to);
+
+/* Returns the directory for the store's Landlock rule, root or a static text. A rule belongs
+ * to a directory, not to its path, so a root that is deleted and made again is outside of it. The
+ * parent of the root is therefore taken if it holds nothing else. */
+const char *sandbox_files_root(const char *root);
 
 #endif

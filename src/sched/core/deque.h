@@ -5,8 +5,8 @@
  * The owner pushes and pops the youngest event; thieves take the oldest. The stack is bounded: when
  * it is full, the event goes to the stage's queue instead.
  */
-#ifndef DARKROOM_SCHED_DEQUE_H
-#define DARKROOM_SCHED_DEQUE_H
+#ifndef DARKROOM_SCHED_CORE_DEQUE_H
+#define DARKROOM_SCHED_CORE_DEQUE_H
 
 #include <stdalign.h>
 #include <stdatomic.h>

@@ -6,8 +6,8 @@
  * that waits for memory. The state of a request travels with its events; stages keep no tables of
  * requests.
  */
-#ifndef DARKROOM_SCHED_EVENT_H
-#define DARKROOM_SCHED_EVENT_H
+#ifndef DARKROOM_SCHED_CORE_EVENT_H
+#define DARKROOM_SCHED_CORE_EVENT_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -25,7 +25,7 @@ struct timing {
 	_Atomic uint64_t wait_ns[STAGE_COUNT_MAX];    /* in the stage's queue */
 };
 
-/* The kind of owner. event.c has the table of allowed changes. */
+/* The kind of owner. push.c has the table of allowed changes. */
 enum event_state {
 	EVENT_PARKED = 1, /* its object; every event starts and ends here */
 	EVENT_QUEUED,

@@ -8,6 +8,22 @@
 #include <string.h>
 
 #include "conf/conf.h"
+#include "conf/stage_table.h"
+
+unsigned stage_table_count(void)
+{
+	return graph_row_count;
+}
+
+const char *stage_table_name(unsigned index)
+{
+	return graph_rows[index].class->name;
+}
+
+bool stage_table_is_source(unsigned index)
+{
+	return graph_rows[index].class->poll != NULL;
+}
 
 int graph_stage_index(const char *name)
 {

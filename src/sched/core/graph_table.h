@@ -2,13 +2,14 @@
  * graph_table.h - the declared table of stages and edges.
  *
  * The program defines graph_rows (stages/stages.c). The index of a row is the stage's id. Rows are
- * in pipeline order, which is the order that policies see. Any thread.
+ * in pipeline order, which is the order that policies see. stage_table.h tells the configuration
+ * the names. Any thread.
  */
-#ifndef DARKROOM_SCHED_GRAPH_TABLE_H
-#define DARKROOM_SCHED_GRAPH_TABLE_H
+#ifndef DARKROOM_SCHED_CORE_GRAPH_TABLE_H
+#define DARKROOM_SCHED_CORE_GRAPH_TABLE_H
 
 #include "base/limits.h"
-#include "stage_class.h"
+#include "stage.h"
 
 struct conf;
 

@@ -48,8 +48,8 @@
  * stacks, stealing and helping replicas. tests/model/check verifies them. Change both together.
  * tests/weak/check runs idle.c itself in weak memory.
  */
-#ifndef DARKROOM_SCHED_IDLE_H
-#define DARKROOM_SCHED_IDLE_H
+#ifndef DARKROOM_SCHED_CORE_IDLE_H
+#define DARKROOM_SCHED_CORE_IDLE_H
 
 #include <stdint.h>
 

@@ -1,14 +1,15 @@
 /*
  * mechanism.h - how the threads of a stage group get their stages.
  *
- * Each mechanism is one constant in one file, mechanism_NAME.c. A policy names its mechanism
+ * Each mechanism is one constant and one row of mechanism_of(). A policy names its mechanism
  * (policy/policy.h); many policies share POLICY_POLL. The mechanism is chosen when a schedule is
  * built, and all other code calls it through this struct. Private to sched/.
  */
-#ifndef DARKROOM_SCHED_MECHANISM_H
-#define DARKROOM_SCHED_MECHANISM_H
+#ifndef DARKROOM_SCHED_CORE_MECHANISM_H
+#define DARKROOM_SCHED_CORE_MECHANISM_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct group;
 struct schedule;
@@ -34,7 +35,8 @@ struct mechanism {
 	 * or -EINVAL with a contradiction of the configuration in input->error. Pure. */
 	int (*assign)(struct schedule *s, const struct schedule_input *input, unsigned group);
 
-	/* Assigns them again after the partition of an unpublished schedule has changed. Pure. */
+	/* Assigns them again after the partition of an unpublished schedule has changed. NULL: as
+	 * many workers as the parts have cores. Pure. */
 	void (*reassign)(struct schedule *s);
 
 	/* Makes what the stage group needs before the schedule is published. Returns 0 or
@@ -55,5 +57,33 @@ struct mechanism {
 	 * visit set is not empty. Owner's thread. */
 	enum visit_result (*visit)(struct worker *w, bool has_served);
 };
+
+/* ---- the mechanisms, and what they share ---- */
+
+extern const struct mechanism mechanism_poll;  /* policies with a visit order */
+extern const struct mechanism mechanism_color; /* a central queue of turns */
+extern const struct mechanism mechanism_pool;  /* policy seda: a pool of threads for each stage */
+extern const struct mechanism mechanism_thread_per_connection;
+
+/* Assigns scheduler.threads workers, by default one per core: see struct mechanism. Pure. */
+int poll_assign(struct schedule *s, const struct schedule_input *input, unsigned group);
+
+/* Visits the next stage in the order of the worker's policy. Owner's thread. */
+enum visit_result poll_visit(struct worker *w, bool has_served);
+
+/* Begins a short interval under the schedule, for the worker's polled stages, and gives the policy
+ * the rates of the time before. */
+void rates_restart(struct worker *w, const struct schedule *schedule);
+
+/* Frees the group's queues of turns. Main thread, after the workers have ended. */
+void color_fini(struct group *g);
+
+/* Returns the number of pools of a stage: one per replica in layout replicate, otherwise 1. Any
+ * thread. */
+unsigned pool_count(const struct schedule *s, unsigned stage);
+
+/* Resizes the stage's pool of that index in an unpublished schedule, by adding free workers or
+ * removing some. Returns the new number of threads, which may be less than wanted. Pure. */
+unsigned pool_resize(struct schedule *s, unsigned stage, unsigned pool, unsigned threads);
 
 #endif

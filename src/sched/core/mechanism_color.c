@@ -14,10 +14,8 @@
  * no harm. A turn of a stage that has moved to another part is dropped, and the switch of schedules
  * adds it again.
  */
-#include "mechanism_color.h"
+#include "mechanism.h"
 
-#include "domains.h"
-#include "mechanism_poll.h"
 #include "resources.h"
 #include "runtime.h"
 #include "serve.h"
@@ -42,7 +40,8 @@ static void give_turn(struct stage *s, const struct schedule *schedule, unsigned
 		atomic_fetch_sub_explicit(turns_of(s, domain), 1, memory_order_relaxed);
 }
 
-struct stage *color_take_turn(struct group *g, unsigned domain)
+/* Takes the oldest turn of the domain. Returns its stage, or NULL. Any thread. */
+static struct stage *take_turn(struct group *g, unsigned domain)
 {
 	struct stage *s = queue_try_pop(&g->turns[domain]);
 
@@ -70,7 +69,7 @@ static int prepare(struct group *g, const struct schedule *schedule, unsigned gr
 static void remove_turns(struct group *g, struct domains_range range)
 {
 	for (unsigned i = range.first; i < range.end; i++)
-		while (g->turns[i].cells && color_take_turn(g, i))
+		while (g->turns[i].cells && take_turn(g, i))
 			continue;
 }
 
@@ -113,7 +112,7 @@ static struct stage *find_work(const struct worker *w)
 }
 
 /* Serves one event of the stage of the oldest turn. */
-static enum visit_result visit(struct worker *w, bool has_served)
+static enum visit_result serve_turn(struct worker *w, bool has_served)
 {
 	const struct schedule *schedule = worker_schedule(w);
 	struct stage *first = waiting_urgent(w);
@@ -123,7 +122,7 @@ static enum visit_result visit(struct worker *w, bool has_served)
 	/* Its turn stays behind, which does no harm. */
 	if (first && serve_one(w, first, stage_own_queue(first, w)))
 		return VISIT_SERVED;
-	struct stage *s = color_take_turn(w->group, w->domain);
+	struct stage *s = take_turn(w->group, w->domain);
 	enum visit_result miss = s ? VISIT_EMPTY : VISIT_ALL_EMPTY;
 
 	(void)has_served;
@@ -143,10 +142,9 @@ static enum visit_result visit(struct worker *w, bool has_served)
 const struct mechanism mechanism_color = {
 	.has_core_per_worker = true,
 	.assign = poll_assign,
-	.reassign = domains_reassign,
 	.prepare = prepare,
 	.start = start,
 	.stop = stop,
 	.queued = give_turn,
-	.visit = visit,
+	.visit = serve_turn,
 };

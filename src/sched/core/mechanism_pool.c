@@ -3,18 +3,16 @@
  *
  * In layout replicate each stage has a pool per replica, and in layout partition the pools of a
  * part run on its cores. With scheduler.dynamic the pools are resized while they run
- * (seda_controller.c), including the pool of the disk group's stage. Builds schedules; pure.
+ * (control/controllers.c), including the pool of the disk group's stage. Builds schedules; pure.
  */
-#include "mechanism_pool.h"
+#include "mechanism.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include "base/check.h"
 #include "base/text.h"
-#include "domains.h"
 #include "graph_table.h"
-#include "mechanism_poll.h"
 #include "schedule.h"
 
 #define THREADS_DEFAULT 2 /* of a pool whose size is not configured */
@@ -170,11 +168,13 @@ static int set_control(struct schedule *s, const struct schedule_input *input, u
 		return 0;
 	if (own->threads != CONF_AUTO && own->threads > own->threads_max) {
 		if (input->error)
-			text_printf(input->error,
-			            "stage.%s.threads = %u is more than its threads_max = %u: "
-			            "expected at most that with dynamic = yes",
-			            graph_rows[stage].class->name, (unsigned)own->threads,
-			            (unsigned)own->threads_max);
+			text_printf(
+				input->error,
+				"stage.%s.threads = %u is more than its experiment.%s.threads_max = "
+				"%u: "
+				"expected at most that with dynamic = yes",
+				graph_rows[stage].class->name, (unsigned)own->threads,
+				graph_rows[stage].class->name, (unsigned)own->threads_max);
 		return -EINVAL;
 	}
 	/* More threads than one would find an exclusive stage taken. */

@@ -1,5 +1,5 @@
 /*
- * profile.c - the weights of a run as an INI file.
+ * profile.c - the work of a running graph as weights of its stages, and these as an INI file.
  *
  * A faulty file is reported with all its faults, line by line. Main thread.
  */
@@ -13,9 +13,11 @@
 
 #include "base/check.h"
 #include "base/text.h"
+#include "conf/conf_number.h"
 #include "conf/conf_source.h"
 #include "graph_table.h"
 #include "layout/partition.h"
+#include "runtime.h"
 
 #define SECTION_LEAD "stage."
 #define EDGE_LEAD "to_"
@@ -29,6 +31,24 @@ struct reading {
 	struct text *errors;
 	int err;
 };
+
+static void add_worker(struct partition_weights *w, const struct worker *from)
+{
+	for (unsigned i = 0; i < graph_row_count; i++) {
+		w->stage_ns[i] += counter_read(&from->stage[i].service.sum_ns);
+		w->stage_events[i] += counter_read(&from->stage[i].events);
+		for (unsigned k = 0; k < graph_row_count; k++)
+			w->edge_events[i][k] += counter_read(&from->edge[i][k]);
+	}
+}
+
+void stage_costs_collect(struct partition_weights *w, const struct graph *g)
+{
+	*w = (struct partition_weights){ .stage_count = graph_row_count };
+	w->stages = atomic_load_explicit(&g->schedule, memory_order_relaxed)->part_stages;
+	for (struct worker *from = NULL; (from = graph_next_worker(g, from));)
+		add_worker(w, from);
+}
 
 /* ---- reading ---- */
 
@@ -72,22 +92,6 @@ static uint64_t *place_of(struct partition_weights *w, unsigned stage, const cha
 	return to >= 0 && has_edge(stage, (unsigned)to) ? &w->edge_events[stage][to] : NULL;
 }
 
-/* Accepts digits only, and at most VALUE_MAX. */
-static bool parse_value(const char *text, uint64_t *value)
-{
-	uint64_t sum = 0;
-
-	if (!*text)
-		return false;
-	for (; *text; text++) {
-		if (*text < '0' || *text > '9' || sum > VALUE_MAX / 10)
-			return false;
-		sum = sum * 10 + (uint64_t)(*text - '0');
-	}
-	*value = sum;
-	return sum <= VALUE_MAX;
-}
-
 static void apply_setting(struct reading *r, struct partition_weights *w,
                           const struct conf_setting *s)
 {
@@ -106,7 +110,8 @@ static void apply_setting(struct reading *r, struct partition_weights *w,
 	if (!place)
 		report(r, s, "key ", s->key,
 		       "service_ns, events, or to_NAME with a stage that this one may send to");
-	else if (!s->value || !parse_value(s->value, place))
+	else if (!s->value || !conf_units_parse(s->value, conf_units_none, place) ||
+	         *place > VALUE_MAX)
 		report(r, s, "value ", s->value ? s->value : "",
 		       "a whole number, not more than 2^56");
 }

@@ -11,9 +11,10 @@
  *
  * Stages and edges that are not named have weight 0. Main thread.
  */
-#ifndef DARKROOM_SCHED_PROFILE_H
-#define DARKROOM_SCHED_PROFILE_H
+#ifndef DARKROOM_SCHED_CORE_PROFILE_H
+#define DARKROOM_SCHED_CORE_PROFILE_H
 
+struct graph;
 struct partition_weights;
 struct text;
 
@@ -28,5 +29,9 @@ void profile_print(const struct partition_weights *w, struct text *to);
 
 /* Replaces the contents of fd, a regular file, by the weights in this form. Returns 0 or -errno. */
 int profile_write(const struct partition_weights *w, int fd);
+
+/* Collects the work since the start of the graph. For an interval, subtract an earlier result
+ * with partition_weights_subtract(). w->stages are those of the current schedule. Main thread. */
+void stage_costs_collect(struct partition_weights *w, const struct graph *g);
 
 #endif

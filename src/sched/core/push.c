@@ -1,15 +1,54 @@
 /*
  * push.c - the way of an event into a stage's queue or onto a worker's stack.
  *
- * The only place where events are queued. Any thread.
+ * The only place where events are queued. An event has one owner at a time, which is checked here.
+ * Any thread.
  */
 #include "push.h"
+
+#include <stdbool.h>
 
 #include "base/clock.h"
 #include "idle.h"
 #include "mechanism.h"
 #include "runtime.h"
 #include "waiting.h"
+
+/* A queued event can only go to a handler; queues drop nothing. */
+static const bool change_allowed[EVENT_STATE_COUNT][EVENT_STATE_COUNT] = {
+	[EVENT_PARKED] = { [EVENT_QUEUED] = true, [EVENT_HANDLED] = true },
+	[EVENT_QUEUED] = { [EVENT_HANDLED] = true },
+	[EVENT_HANDLED] = { [EVENT_QUEUED] = true, [EVENT_PARKED] = true },
+};
+
+void event_init(struct event *ev, struct timing *timing)
+{
+	ev->magic = EVENT_MAGIC;
+	atomic_store_explicit(&ev->state, EVENT_PARKED, memory_order_relaxed);
+	ev->queued_ns = ev->arrived_ns = 0;
+	ev->size = 0;
+	ev->replica = 0;
+	ev->is_urgent = false;
+	ev->next = NULL;
+	ev->timing = timing;
+}
+
+void event_fini(struct event *ev)
+{
+	assert(ev->magic == EVENT_MAGIC);
+	assert(atomic_load_explicit(&ev->state, memory_order_relaxed) == EVENT_PARKED);
+	ev->magic = 0;
+}
+
+void event_change(struct event *ev, enum event_state from, enum event_state to)
+{
+	assert(ev->magic == EVENT_MAGIC);
+	assert(change_allowed[from][to]);
+	/* Relaxed: the queue's release and acquire publish the event; this only catches a second
+	 * owner. */
+	uint32_t was = atomic_exchange_explicit(&ev->state, to, memory_order_relaxed);
+	assert(was == from);
+}
 
 /* Wakes another worker for an event that was pushed to w's own stack, where others may steal it:
  * P2 to P4 after W1. Scenario "stack" of tests/weak/weak_idle.c. */
@@ -98,9 +137,10 @@ void stage_push(struct stage *s, unsigned instance, struct event *ev)
 	struct graph *g = s->graph;
 
 	ev->queued_ns = ev->arrived_ns = clock_ns();
-	schedule_read_lock(g);
+	unsigned slot = schedule_read_lock(g);
+
 	push_to_queue(s, instance, ev, EVENT_PARKED, NULL, false);
-	schedule_read_unlock(g);
+	schedule_read_unlock(g, slot);
 }
 
 void stage_wake_all(struct stage *s)

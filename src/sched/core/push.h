@@ -5,8 +5,8 @@
  * and drain). All other events go to the stage's queue. A worker is woken for each, unless the
  * sender will handle it next. So at low load the other cores sleep deeply (Gordon 2010, 7.1).
  */
-#ifndef DARKROOM_SCHED_PUSH_H
-#define DARKROOM_SCHED_PUSH_H
+#ifndef DARKROOM_SCHED_CORE_PUSH_H
+#define DARKROOM_SCHED_CORE_PUSH_H
 
 #include <stdbool.h>
 

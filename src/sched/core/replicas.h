@@ -5,14 +5,13 @@
  * with the fewest bytes of unfinished images, in turns among equals. Bytes count for a replica
  * until they are given back. Any thread.
  */
-#ifndef DARKROOM_SCHED_REPLICAS_H
-#define DARKROOM_SCHED_REPLICAS_H
+#ifndef DARKROOM_SCHED_CORE_REPLICAS_H
+#define DARKROOM_SCHED_CORE_REPLICAS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 struct graph;
-struct replicas;
 struct visit;
 
 /* Returns the number of replicas; 1 in other layouts. */
@@ -28,23 +27,5 @@ void graph_replica_give(struct graph *g, unsigned replica, uint64_t bytes);
 /* Returns the replica for a request that the handler is about to send to the stage. If the
  * worker belongs to a replica and calls the stage directly, that is its own. */
 unsigned visit_replica_take(struct visit *v, unsigned stage, uint64_t bytes);
-
-/* ---- private to sched/ ---- */
-
-/* Makes the counters of `count` replicas. Returns 0 or -ENOMEM. */
-int replicas_new(struct replicas **out, unsigned count);
-void replicas_free(struct replicas *r);
-
-/* Returns the replica for that number of bytes, by load or in turns. */
-unsigned replicas_take(struct replicas *r, bool is_least_loaded, uint64_t bytes);
-
-void replicas_give(struct replicas *r, unsigned replica, uint64_t bytes);
-
-struct replica_load {
-	uint64_t requests; /* since the start */
-	uint64_t bytes;    /* of unfinished images */
-};
-
-struct replica_load replicas_load(const struct replicas *r, unsigned replica);
 
 #endif

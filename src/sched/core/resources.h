@@ -7,8 +7,8 @@
  * it only if no other has work. It never waits for the others, so there is no deadlock. While
  * nothing is scarce, a visit costs one relaxed load. Private to sched/.
  */
-#ifndef DARKROOM_SCHED_RESOURCES_H
-#define DARKROOM_SCHED_RESOURCES_H
+#ifndef DARKROOM_SCHED_CORE_RESOURCES_H
+#define DARKROOM_SCHED_CORE_RESOURCES_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -19,7 +19,30 @@
 
 struct json;
 struct stage;
+struct text;
 struct worker;
+
+/* ---- scarcity ---- */
+
+/* The parts that hold a resource tell it here. Any thread. */
+
+/* Which resources are near their limits. Zeroed: none is. */
+struct scarcity {
+	_Atomic unsigned near;                      /* one bit for each enum resource */
+	_Atomic uint64_t shortages[RESOURCE_COUNT]; /* times that it came near its limit */
+};
+
+/* Tells how much of the resource is in use. It is near its limit from nine tenths on, and then
+ * until less than eight tenths are in use; or while somebody waits for it (is_awaited). limit 0:
+ * there is none. A change is logged at most once per window of the log. s may be NULL. */
+void scarcity_update(struct scarcity *s, enum resource r, uint64_t used, uint64_t limit,
+                     bool is_awaited);
+
+/* Writes the names of scarce resources, and how often each came near its limit. */
+void scarcity_json(const struct scarcity *s, struct json *j);
+
+/* The same as metric families. */
+void scarcity_metrics(const struct scarcity *s, struct text *t);
 
 /* ---- averages ---- */
 

@@ -4,8 +4,8 @@
  * Private to sched/ and its tests. The inline functions below are the questions that most files
  * ask. Fields are grouped by the threads that use them.
  */
-#ifndef DARKROOM_SCHED_RUNTIME_H
-#define DARKROOM_SCHED_RUNTIME_H
+#ifndef DARKROOM_SCHED_CORE_RUNTIME_H
+#define DARKROOM_SCHED_CORE_RUNTIME_H
 
 #include <pthread.h>
 #include <stdalign.h>
@@ -19,19 +19,17 @@
 #include "event.h"
 #include "graph_table.h"
 #include "policy/policy.h"
-#include "rates.h"
 #include "resources.h"
-#include "scarcity.h"
 #include "schedule.h"
 #include "stage_queue.h"
 #include "telemetry/counter.h"
 #include "telemetry/perf.h"
-#include "urgent.h"
+
+#define SCHEDULE_RETIRED_MAX 16 /* schedules that may be published before a worker adopts one */
 
 struct controllers;
 struct graph;
 struct group;
-struct replicas;
 struct topology;
 struct trace_ring;
 struct tracer;
@@ -60,6 +58,17 @@ struct stage {
 	_Atomic uint64_t bucket_full_ns, refusals;
 };
 
+/* What a worker knows of the stages, by stage. Kept over switches of schedules. All zero: nothing
+ * is measured. */
+struct rates {
+	double arrival_per_s[STAGE_COUNT_MAX], service_per_s[STAGE_COUNT_MAX];
+	/* sums at the beginning of the interval */
+	struct rate_sample {
+		uint64_t handled, cpu_ns, arrived;
+	} sample[STAGE_COUNT_MAX];
+	uint64_t begin_ns, interval_ns;
+};
+
 struct worker {
 	/* fixed after start */
 	struct group *group;
@@ -67,9 +76,10 @@ struct worker {
 	int wake_fd;    /* eventfd, readable while the worker should wake up; blocks unless the
 	                 * group has a source */
 	pthread_t thread;
-	/* under the graph's lock */
-	bool has_reported; /* its first adoption has finished, with start_error */
-	int start_error;
+	/* the main thread writes them until the worker's end, for stages that no schedule has given
+	 * to the worker before */
+	void *scratch[STAGE_COUNT_MAX];
+	stage_set initialised; /* their worker_init has succeeded */
 	/* owner only */
 	/* In pipeline order: first the stages that the policy visits, then the stages that are
 	 * called directly. The latter have events only from outside, or from an earlier schedule.
@@ -82,11 +92,9 @@ struct worker {
 	const struct mechanism *mechanism;
 	const struct policy_class *policy; /* has a visit order */
 	unsigned visits;                   /* in the order of the policy */
-	void *scratch[STAGE_COUNT_MAX];
-	stage_set initialised; /* their worker_init has succeeded */
-	bool is_announced;     /* its sleeper bit was set, and has not been checked since */
-	bool was_woken;        /* a waker had cleared the bit, and writes wake_fd */
-	bool is_interrupting;  /* in a visit that a threshold started, which none may interrupt */
+	bool is_announced;    /* its sleeper bit was set, and has not been checked since */
+	bool was_woken;       /* a waker had cleared the bit, and writes wake_fd */
+	bool is_interrupting; /* in a visit that a threshold started, which none may interrupt */
 	unsigned stack_turns[STAGE_COUNT_MAX]; /* events taken while the stage used its stack */
 	uint64_t last_visit_ns[STAGE_COUNT_MAX];
 	struct rates rates;
@@ -106,7 +114,7 @@ struct worker {
 	_Atomic(struct trace_ring *) trace; /* NULL: no trace is on; trace_visit.h */
 	/* owner pushes and pops, other workers steal */
 	struct deque stack[STAGE_COUNT_MAX];
-	/* main thread only: watchdog.c */
+	/* main thread only: graph_is_alive() */
 	uint64_t seen_progress, seen_ns;
 };
 
@@ -127,6 +135,21 @@ struct group {
 	alignas(CACHE_LINE) _Atomic bool is_stopping;
 };
 
+/* What a replica got: replicas.h. Any thread, atomic. */
+struct replica {
+	alignas(CACHE_LINE) _Atomic uint64_t bytes; /* of unfinished images */
+	_Atomic uint64_t requests;                  /* since the start */
+};
+
+/* Threads that read the schedule and are no workers, by schedule_read_lock(). There are two
+ * counters, and new readers use one of them. So the other one becomes zero, however many come. */
+struct schedule_readers {
+	_Atomic unsigned slot; /* for new readers; the main thread writes it */
+	_Atomic unsigned count[2];
+	unsigned
+		unseen; /* bit i: count[i] was never zero since the last publication; main thread */
+};
+
 struct graph {
 	/* fixed after start */
 	void *app;
@@ -138,21 +161,24 @@ struct graph {
 	unsigned io_count; /* I/O threads of the first schedule, each of which has listeners */
 	struct stage stage[STAGE_COUNT_MAX];
 	struct group group[GROUP_COUNT];
-	struct replicas *replicas;       /* replicas.h */
-	struct controllers *controllers; /* main thread; controllers.h */
+	struct controllers *controllers; /* main thread; control/controllers.c makes it */
 	struct tracer *tracer;           /* main thread; trace.h; NULL before the first trace */
 	/* main thread writes, any thread reads: release and acquire */
 	alignas(CACHE_LINE) _Atomic(const struct schedule *) schedule;
 	/* main thread only */
-	const struct schedule
-		*retired; /* the previous schedule while a worker may use it, or NULL */
+	const struct schedule *retired[SCHEDULE_RETIRED_MAX]; /* a worker may still use them */
+	unsigned retired_count;
 	/* any thread, atomic */
-	_Atomic unsigned readers;   /* threads in a section of schedule_read_lock() */
-	struct urgent_calls urgent; /* policy thread-per-connection; any thread */
-	alignas(CACHE_LINE) struct scarcity scarcity;
-	/* startup of workers, one after the other */
+	struct schedule_readers readers;
+	struct replica replica[CONF_THREADS_MAX];
+	alignas(CACHE_LINE) _Atomic unsigned replica_turn;
+	_Atomic bool is_growing;       /* a pool may get more threads (scheduler.dynamic) */
+	_Atomic uint64_t repartitions; /* changes of the parts (layout.online) */
+	/* policy thread-per-connection: direct calls with urgent events, see visit.c */
+	_Atomic unsigned urgent_calls;
 	pthread_mutex_t lock;
-	pthread_cond_t changed; /* a worker's has_reported */
+	pthread_cond_t urgent_over; /* no such call is left; signalled under the lock */
+	alignas(CACHE_LINE) struct scarcity scarcity;
 };
 
 /* One call of a handler, or of a source's poll(). Calls of pass-through stages nest. */
@@ -174,19 +200,24 @@ struct visit {
 /* ---- readers of the schedule ---- */
 
 /* Workers adopt schedules between visits, so that none is freed during a visit. Other threads
- * must access the graph's schedule between these two. Any thread, for a short time. */
-static inline void schedule_read_lock(struct graph *g)
+ * must access the graph's schedule between these two. Returns the slot to unlock. Any thread, for a
+ * short time. */
+static inline unsigned schedule_read_lock(struct graph *g)
 {
-	atomic_fetch_add_explicit(&g->readers, 1, memory_order_relaxed);
+	/* Relaxed: either slot is right. */
+	unsigned slot = atomic_load_explicit(&g->readers.slot, memory_order_relaxed);
+
+	atomic_fetch_add_explicit(&g->readers.count[slot], 1, memory_order_relaxed);
 	/* Orders the increment before the load of the schedule. Pairs with the fence in
-	 * publish(), between the change of the schedule and the load of readers. */
+	 * publish(), between the change of the schedule and the load of the counters. */
 	atomic_thread_fence(memory_order_seq_cst);
+	return slot;
 }
 
-static inline void schedule_read_unlock(struct graph *g)
+static inline void schedule_read_unlock(struct graph *g, unsigned slot)
 {
 	/* Release: the schedule has been read before the main thread frees it. */
-	atomic_fetch_sub_explicit(&g->readers, 1, memory_order_release);
+	atomic_fetch_sub_explicit(&g->readers.count[slot], 1, memory_order_release);
 }
 
 /* ---- workers ---- */
@@ -234,6 +265,18 @@ static inline unsigned group_worker_count(const struct group *g)
 {
 	/* Acquire: pairs with the main thread's release when a worker is complete. */
 	return atomic_load_explicit(&g->worker_count, memory_order_acquire);
+}
+
+/* Returns the worker after w in the order of groups, or the first one if w is NULL; NULL after the
+ * last. Any thread. */
+static inline struct worker *graph_next_worker(const struct graph *g, const struct worker *w)
+{
+	unsigned index = w ? w->index + 1 : 0;
+
+	for (unsigned id = w ? w->group->id : GROUP_IO; id < GROUP_COUNT; id++, index = 0)
+		if (index < group_worker_count(&g->group[id]))
+			return &g->group[id].workers[index];
+	return NULL;
 }
 
 /* Returns whether the worker may take events of its visit set from the other worker's stacks. */

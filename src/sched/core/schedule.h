@@ -1,13 +1,13 @@
 /*
  * schedule.h - the struct that determines which worker serves which stage, and how.
  *
- * A schedule follows from the configuration (schedule_build.h) and never changes once it is
+ * A schedule follows from the configuration (schedule_build()) and never changes once it is
  * published. Every worker checks the schedule of its graph between visits and adopts a new one
  * there. So policy, threads, regimes and disciplines change while the daemon runs. Does not know
  * threads and queues.
  */
-#ifndef DARKROOM_SCHED_SCHEDULE_H
-#define DARKROOM_SCHED_SCHEDULE_H
+#ifndef DARKROOM_SCHED_CORE_SCHEDULE_H
+#define DARKROOM_SCHED_CORE_SCHEDULE_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -21,7 +21,7 @@
 struct mechanism;
 struct text;
 
-/* Stages that share a policy and threads: see stage_groups.h. */
+/* Stages that share a policy and threads: see stage_groups_check(). */
 struct stage_group {
 	char name[CONF_NAME_MAX];
 	const struct policy_class *policy;
@@ -66,7 +66,7 @@ struct schedule {
 	unsigned disk_count;
 	bool is_dynamic;       /* SEDA's controllers are on */
 	bool is_bound;         /* workers of the main group are bound to cores */
-	struct perf_caps perf; /* performance counters of workers; set by schedule_switch.c */
+	struct perf_caps perf; /* performance counters of workers; set by graph.c */
 
 	/* The main group's workers. */
 	unsigned worker_count;
@@ -75,12 +75,12 @@ struct schedule {
 	/* Domains: sets of workers that work apart from each other, which are replicas, parts or
 	 * stage groups. Layout shared with one group has one. If each worker has a core, workers
 	 * are ordered by domain. */
-	enum conf_layout layout;
+	enum conf_layout_mode layout;
 	unsigned domain_count;
 	unsigned domain[CONF_THREADS_MAX];         /* by worker */
 	uint64_t domain_workers[CONF_THREADS_MAX]; /* by domain; bit i: worker i */
 	unsigned domain_cores[CONF_THREADS_MAX];   /* by domain: number of cores */
-	/* with is_bound; set by affinity_place() */
+	/* with is_bound; set by domains_place() */
 	struct topology_range domain_range[CONF_THREADS_MAX]; /* by domain: its cores */
 	unsigned core[CONF_THREADS_MAX];                      /* by worker, if each has a core */
 
@@ -141,5 +141,77 @@ static inline unsigned schedule_group_threads(const struct schedule *s, unsigned
 	return s->group_count > 1 ? (unsigned)__builtin_popcountll(s->domain_workers[group])
 	                          : s->worker_count;
 }
+
+/* ---- from the configuration ---- */
+
+/*
+ * Fills *s. cores: the number that the process may use (CPU quota). weights: of the stages, for
+ * layout partition; NULL: all stages alike. Returns 0, or -EINVAL with the contradiction in error,
+ * which may be NULL. Pure; any thread.
+ */
+int schedule_build(struct schedule *s, const struct conf *conf, unsigned cores,
+                   const struct partition_weights *weights, struct text *error);
+
+/* The place of a contradiction: a section of struct conf, and its key; NULL: the section itself. */
+struct stage_groups_place {
+	unsigned group;
+	const char *key;
+};
+
+/* Returns 0, or -EINVAL with a contradiction between groups, stages and layout in error, and its
+ * place. */
+int stage_groups_check(const struct conf *conf, struct stage_groups_place *place,
+                       struct text *error);
+
+/* Returns the threads of a stage that waits for the disk. Pure; any thread. */
+unsigned schedule_disk_threads(const struct conf *conf, unsigned stage, unsigned cores);
+
+/* ---- domains: for mechanisms and sched/; pure, on schedules that are not published yet ---- */
+
+/* From first to end - 1. */
+struct domains_range {
+	unsigned first, end;
+};
+
+/* Returns a configured number of threads, by default one per core. A machine may have fewer cores
+ * than the configuration has domains; then each domain gets a thread. All groups together have at
+ * most CONF_THREADS_MAX automatic threads. */
+unsigned domains_threads_of_cores(const struct schedule *s, uint64_t configured, unsigned cores);
+
+/* Returns the domains of the stage group. */
+struct domains_range domains_of_group(const struct schedule *s, unsigned group);
+
+/* Distributes cores to the domains of the stage group: evenly to replicas, by load to parts.
+ * Returns 0, or -EINVAL with the contradiction in input->error. */
+int domains_set_cores(struct schedule *s, const struct schedule_input *input, unsigned group,
+                      unsigned cores);
+
+/* Returns the total number of cores of all domains. */
+unsigned domains_core_count(const struct schedule *s);
+
+/* Returns the stages of the main group that the domain's workers visit, as a bitmap. */
+stage_set domains_stages(const struct schedule *s, unsigned domain);
+
+/* Adds a worker to the domain. */
+void domains_add_worker(struct schedule *s, unsigned worker, unsigned domain);
+
+/* Makes the worker visit these stages of the main group, in addition to others. */
+void domains_add_stages(struct schedule *s, unsigned worker, stage_set stages);
+
+/* Distributes cores for that number of workers, and assigns one worker to each. Returns 0 or
+ * -EINVAL, as domains_set_cores(). */
+int domains_assign(struct schedule *s, const struct schedule_input *input, unsigned group,
+                   unsigned workers);
+
+/* Layout partition: replaces the parts by others, with the same numbers of parts and cores. */
+void domains_repartition(struct schedule *s, const struct partition *partition);
+
+/* Sets the cores of the schedule's domains and workers, or unbinds them. For schedules that are
+ * not published yet. Returns 0 or -EINVAL. Main thread. */
+int domains_place(const struct topology *t, struct schedule *s);
+
+/* Returns the cores that the schedule binds a worker of the main group to: one of its own, or
+ * all of its domain. Count 0 if it is not bound. Any thread. */
+struct topology_range domains_worker_cores(const struct schedule *s, unsigned worker);
 
 #endif

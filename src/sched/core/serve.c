@@ -2,17 +2,17 @@
  * serve.c - the visit of one worker to one stage.
  *
  * Takes events from queues and stacks, and calls the handler. Events are taken only here, so that
- * every event is accounted for once (account.c). Owner's thread.
+ * every event is accounted for once (visit.c). Owner's thread.
  */
 #include "serve.h"
 
-#include "account.h"
 #include "base/clock.h"
 #include "idle.h"
 #include "push.h"
 #include "resources.h"
 #include "runtime.h"
 #include "trace_visit.h"
+#include "visit.h"
 #include "waiting.h"
 
 /* A source handles at most this many queued events before it polls again, so that neither

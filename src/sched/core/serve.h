@@ -4,8 +4,8 @@
  * Includes regimes, thresholds, exclusive stages, stealing, and help for other replicas. Private to
  * sched/; owner's thread.
  */
-#ifndef DARKROOM_SCHED_SERVE_H
-#define DARKROOM_SCHED_SERVE_H
+#ifndef DARKROOM_SCHED_CORE_SERVE_H
+#define DARKROOM_SCHED_CORE_SERVE_H
 
 #include <stdbool.h>
 

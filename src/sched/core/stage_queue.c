@@ -8,11 +8,12 @@
 #include "base/clock.h"
 #include "event.h"
 
+#define CLASSES 16
 #define CLASS_FIRST_SHIFT 12
 #define CLASS_BITS 4    /* of a class's number in a stamp */
 #define FRACTION_BITS 8 /* of a size within its class in a stamp */
-#define BEGUN STAGE_QUEUE_CLASSES
-#define QUEUES (STAGE_QUEUE_CLASSES + 1) /* the classes, and the events that have begun */
+#define BEGUN CLASSES
+#define QUEUES (CLASSES + 1) /* the classes, and the events that have begun */
 #define INTERRUPT_FACTOR 2
 #define URGENT_MAX 64
 
@@ -64,13 +65,14 @@ int stage_queue_make_classes(struct stage_queue *q)
 	return 0;
 }
 
-unsigned stage_queue_class(uint64_t size)
+/* Returns the class of a size in bytes: 0 up to 4 KiB, then one class per octave. */
+static unsigned class_of(uint64_t size)
 {
 	unsigned class = size <= UINT64_C(1) << CLASS_FIRST_SHIFT
 	                         ? 0
 	                         : 64 - (unsigned)__builtin_clzll(size - 1) - CLASS_FIRST_SHIFT;
 
-	return class < STAGE_QUEUE_CLASSES ? class : STAGE_QUEUE_CLASSES - 1;
+	return class < CLASSES ? class : CLASSES - 1;
 }
 
 /* ---- stamps: when an event came, and its size ---- */
@@ -86,7 +88,7 @@ static uint64_t low_bits(uint64_t value, unsigned bits)
  * class count as its largest. */
 static uint64_t stamp_of(const struct event *ev)
 {
-	unsigned class = stage_queue_class(ev->size);
+	unsigned class = class_of(ev->size);
 	uint64_t units = ev->size >> (class + CLASS_FIRST_SHIFT - FRACTION_BITS);
 	uint64_t max = low_bits(UINT64_MAX, FRACTION_BITS);
 
@@ -118,7 +120,7 @@ void stage_queue_push(struct stage_queue *q, struct event *ev, bool by_size)
 	if (ev->is_urgent && queue_try_push(&q->urgent, ev, ev->arrived_ns))
 		return;
 	if (classes)
-		queue_push(&classes[event_has_begun(ev) ? BEGUN : stage_queue_class(ev->size)], ev,
+		queue_push(&classes[event_has_begun(ev) ? BEGUN : class_of(ev->size)], ev,
 		           stamp_of(ev));
 	else
 		queue_push(&q->fifo, ev, ev->arrived_ns);
@@ -186,7 +188,7 @@ bool stage_queue_should_interrupt(const struct stage_queue *q, uint64_t arrived_
 	if (!classes)
 		return false;
 	uint64_t now_ns = clock_ns();
-	struct choice best = choose(classes, stage_queue_class(left), now_ns, age_ns);
+	struct choice best = choose(classes, class_of(left), now_ns, age_ns);
 
 	return best.queue &&
 	       best.score >= INTERRUPT_FACTOR * score(arrived_ns, now_ns, age_ns, (double)left);

@@ -1,6 +1,13 @@
 /*
  * stage_queue.h - the queue in front of a stage: first come first served, or smallest job first.
  *
+ *	push   urgent       --> [ urgent   ] --> pop: 1st
+ *	       others       --> [ fifo     ] -->      2nd
+ *	       srpt: size   --> [ <= 4 KiB ] \
+ *	                        [ <= 8 KiB ]  +-->    3rd, of these the class whose
+ *	                        [ ...      ]  |       first event has the highest score
+ *	       interrupted  --> [ begun    ] /
+ *
  * For discipline srpt, events are sorted into classes by size, one class per octave. Each class is
  * a queue of its own. The class whose first event has the highest score is served: (time since its
  * arrival + age) / size. So the smallest event comes first at a moderate load. Under overload
@@ -16,8 +23,8 @@
  *
  * Lock-free; any thread.
  */
-#ifndef DARKROOM_SCHED_STAGE_QUEUE_H
-#define DARKROOM_SCHED_STAGE_QUEUE_H
+#ifndef DARKROOM_SCHED_CORE_STAGE_QUEUE_H
+#define DARKROOM_SCHED_CORE_STAGE_QUEUE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -26,8 +33,6 @@
 #include "base/queue.h"
 
 struct event;
-
-#define STAGE_QUEUE_CLASSES 16
 
 struct stage_queue {
 	struct queue urgent; /* a few of them; more are queued with the others */
@@ -65,8 +70,5 @@ bool stage_queue_should_interrupt(const struct stage_queue *q, uint64_t arrived_
 bool stage_queue_has_urgent(const struct stage_queue *q);
 bool stage_queue_is_empty(const struct stage_queue *q);
 size_t stage_queue_length(const struct stage_queue *q);
-
-/* Returns the class of a size in bytes: 0 up to 4 KiB, then one class per octave. */
-unsigned stage_queue_class(uint64_t size);
 
 #endif

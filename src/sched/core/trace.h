@@ -5,8 +5,8 @@
  * visit costs one load and one branch. If the reader is late, the newest records are lost and
  * counted. Main thread.
  */
-#ifndef DARKROOM_SCHED_TRACE_H
-#define DARKROOM_SCHED_TRACE_H
+#ifndef DARKROOM_SCHED_CORE_TRACE_H
+#define DARKROOM_SCHED_CORE_TRACE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,18 +1,118 @@
 /*
- * visit.c - the operations of a handler, and the direct call of a pass-through stage.
+ * visit.c - the operations of a handler, the direct call of a pass-through stage, and the
+ * accounting of both.
  *
- * Every change of an event's owner also charges the time since the last one. Owner's thread.
+ * Every change of an event's owner also charges the time since the last one. The clock is read here
+ * and nowhere else during a visit, except by checks of a time limit. Asserts that no event is lost.
+ * Owner's thread.
  */
 #include "visit.h"
 
-#include "account.h"
-#include "affinity.h"
 #include "base/clock.h"
+#include "base/condition.h"
 #include "idle.h"
 #include "push.h"
 #include "runtime.h"
 #include "trace_visit.h"
 #include "waiting.h"
+
+/* ---- accounting ---- */
+
+static struct stage_counters *counters(const struct visit *v)
+{
+	return &v->worker->stage[v->stage->index];
+}
+
+void account_begin(struct visit *v, struct worker *w, struct stage *s, unsigned queue,
+                   uint64_t mark_ns)
+{
+	*v = (struct visit){ .worker = w, .stage = s, .queue = queue, .mark_ns = mark_ns };
+}
+
+void account_take(struct visit *v, struct event *const *batch, unsigned n)
+{
+	uint64_t now = clock_ns();
+
+	for (unsigned i = 0; i < n; i++) {
+		struct event *ev = batch[i];
+		uint64_t waited = now > ev->queued_ns ? now - ev->queued_ns : 0;
+
+		event_change(ev, EVENT_QUEUED, EVENT_HANDLED);
+		histogram_add(&counters(v)->wait, waited, 1);
+		if (ev->timing)
+			atomic_fetch_add_explicit(&ev->timing->wait_ns[v->stage->index], waited,
+			                          memory_order_relaxed);
+	}
+	v->handled = n;
+	v->mark_ns = now;
+	perf_look(&v->worker->perf, NULL);
+	thread_use_clear();
+}
+
+/* Charges the time since the last charge to the stage, and to timing unless that is NULL. */
+static void charge(struct visit *v, struct timing *timing)
+{
+	uint64_t now = clock_ns();
+	uint64_t spent = now - v->mark_ns;
+
+	v->mark_ns = now;
+	v->service_ns += spent;
+	counter_add(&v->worker->progress, 1);
+	if (timing)
+		atomic_fetch_add_explicit(&timing->service_ns[v->stage->index], spent,
+		                          memory_order_relaxed);
+}
+
+/* Adds the performance counters since the last reading to the stage, and what the thread has taken
+ * and released since then to the visit. */
+static void collect_use(struct visit *v)
+{
+	perf_look(&v->worker->perf, &v->worker->perf_total[v->stage->index]);
+	thread_use_move(&v->use);
+}
+
+/* The bucket is one number: when it will be full again. Each token in use moves that on by the time
+ * of one event. */
+void enqueue_take(struct stage *s, const struct stage_schedule *rule, uint64_t now_ns)
+{
+	uint64_t full = atomic_load_explicit(&s->bucket_full_ns, memory_order_relaxed), next;
+
+	if (!rule->event_ns)
+		return;
+	do
+		next = (full > now_ns ? full : now_ns) + rule->event_ns;
+	while (!atomic_compare_exchange_weak_explicit(&s->bucket_full_ns, &full, next,
+	                                              memory_order_relaxed, memory_order_relaxed));
+}
+
+/* Counts an event sent along the edge to the stage of that index. */
+static void count_sent(struct visit *v, unsigned to)
+{
+	const struct schedule *schedule = worker_schedule(v->worker);
+
+	v->sent++;
+	counter_add(&v->worker->edge[v->stage->index][to], 1);
+	if (schedule->has_predicates)
+		enqueue_take(&v->stage->graph->stage[to], &schedule->stage[to], v->mark_ns);
+}
+
+void account_check(const struct visit *v)
+{
+	assert(v->sent + v->parked == v->handled + v->unparked);
+}
+
+void account_end(struct visit *v, unsigned n)
+{
+	account_check(v);
+	if (n == 0)
+		return;
+	charge(v, NULL);
+	collect_use(v);
+	stage_use_add(&v->worker->use[v->stage->index], &v->use, v->service_ns, n,
+	              !counter_read(&counters(v)->events));
+	counter_add(&counters(v)->events, n);
+	histogram_add(&counters(v)->service, v->service_ns / n, n);
+}
 
 /* ---- where the handler runs ---- */
 
@@ -49,14 +149,43 @@ void visit_send_to(struct visit *v, unsigned index, unsigned instance, struct ev
 {
 	struct stage *s = target(v, index);
 
-	account_charge(v, ev->timing);
-	account_sent(v, index);
+	charge(v, ev->timing);
+	count_sent(v, index);
 	ev->queued_ns = ev->arrived_ns = v->mark_ns;
 	bool is_for_self = push_is_for_self(v, s, ev);
 
 	if (!push_to_stack(v, s, ev, is_for_self))
 		push_to_queue(s, instance, ev, EVENT_HANDLED, v->worker, is_for_self);
 }
+
+/* ---- urgent events in direct calls ---- */
+
+/* The threads of policy thread-per-connection share the cores by the kernel's time slices, and no
+ * queue orders them. So a thread in the middle of another event waits while urgent events are
+ * handled. Relaxed, everywhere: the count orders nothing, and a wait is bounded. */
+
+#define URGENT_WAIT_MS 10 /* at most, because the waiter may hold what the urgent event needs */
+
+static void urgent_end(struct graph *g)
+{
+	if (atomic_fetch_sub_explicit(&g->urgent_calls, 1, memory_order_relaxed) != 1)
+		return;
+	pthread_mutex_lock(&g->lock);
+	pthread_cond_broadcast(&g->urgent_over);
+	pthread_mutex_unlock(&g->lock);
+}
+
+static void urgent_wait(struct graph *g)
+{
+	if (!atomic_load_explicit(&g->urgent_calls, memory_order_relaxed))
+		return;
+	pthread_mutex_lock(&g->lock);
+	if (atomic_load_explicit(&g->urgent_calls, memory_order_relaxed))
+		condition_wait(&g->urgent_over, &g->lock, URGENT_WAIT_MS);
+	pthread_mutex_unlock(&g->lock);
+}
+
+/* ---- direct calls ---- */
 
 /* Calls the stage's handler, which charges its time to inner. caller is v if that waits for a
  * reply, or NULL. */
@@ -67,7 +196,6 @@ static void call(const struct visit *v, struct stage *s, struct event *ev, struc
 	inner->handled = 1;
 	inner->is_direct = true;
 	inner->caller = caller;
-	debug_assert(affinity_is_right(inner, ev));
 	counter_add(&v->worker->stage[s->index].calls, 1);
 	s->class->handle(inner, &ev, 1);
 	account_end(inner, 1);
@@ -86,17 +214,17 @@ static bool send(struct visit *v, unsigned index, struct event *ev, const struct
 		visit_send_to(v, index, v->worker->index, ev);
 		return false;
 	}
-	account_charge(v, ev->timing);
-	account_use(v); /* what is counted from here to the end of the call is the inner stage's */
-	account_sent(v, index);
+	charge(v, ev->timing);
+	collect_use(v); /* what is counted from here to the end of the call is the inner stage's */
+	count_sent(v, index);
 	/* The event may have ended when the call returns. */
 	bool is_urgent = ev->is_urgent && schedule_is_thread_per_connection(schedule);
 
 	if (is_urgent)
-		urgent_begin(&s->graph->urgent);
+		atomic_fetch_add_explicit(&s->graph->urgent_calls, 1, memory_order_relaxed);
 	call(v, s, ev, &inner, caller);
 	if (is_urgent)
-		urgent_end(&s->graph->urgent);
+		urgent_end(s->graph);
 	v->mark_ns = inner.mark_ns;
 	return inner.has_replied;
 }
@@ -121,14 +249,14 @@ void visit_reply(struct visit *v, unsigned index, unsigned instance, struct even
 		return;
 	}
 	assert(v->caller->stage == target(v, index) && !v->has_replied);
-	account_charge(v, ev->timing);
-	account_sent(v, index);
+	charge(v, ev->timing);
+	count_sent(v, index);
 	v->has_replied = true;
 }
 
 void visit_park(struct visit *v, struct event *ev)
 {
-	account_charge(v, ev->timing);
+	charge(v, ev->timing);
 	v->parked++;
 	event_change(ev, EVENT_HANDLED, EVENT_PARKED);
 }
@@ -152,7 +280,7 @@ bool visit_should_yield(const struct visit *v, const struct event *ev, uint64_t 
 	/* Long work calls this regularly, so that the watchdog sees it advance. */
 	counter_add(&v->worker->progress, 1);
 	if (!ev->is_urgent && schedule_is_thread_per_connection(worker_schedule(v->worker)))
-		urgent_wait(&v->stage->graph->urgent);
+		urgent_wait(v->stage->graph);
 	if (v->is_direct)
 		return false;
 	if (!ev->is_urgent && waiting_urgent(v->worker))
@@ -166,7 +294,7 @@ bool visit_should_yield(const struct visit *v, const struct event *ev, uint64_t 
 
 void visit_yield(struct visit *v, struct event *ev, uint64_t left)
 {
-	account_charge(v, ev->timing);
+	charge(v, ev->timing);
 	v->sent++;
 	ev->queued_ns = v->mark_ns;
 	ev->size = left;
@@ -177,7 +305,7 @@ void visit_yield(struct visit *v, struct event *ev, uint64_t left)
 
 void visit_charge(struct visit *v, struct event *ev)
 {
-	account_charge(v, ev->timing);
+	charge(v, ev->timing);
 }
 
 /* ---- for sources ---- */
@@ -200,7 +328,11 @@ int visit_wake_fd(const struct visit *v)
 void visit_enter(struct visit *v)
 {
 	idle_retract(v->worker);
-	account_restart(v);
+	v->service_ns = 0;
+	v->use = (struct thread_use){ 0 };
+	v->mark_ns = clock_ns();
+	perf_look(&v->worker->perf, NULL);
+	thread_use_clear();
 	if (!v->begin_ns)
 		v->begin_ns = v->mark_ns;
 	idle_time_off(&v->worker->counters.idle, v->mark_ns);

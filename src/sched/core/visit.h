@@ -4,14 +4,18 @@
  * A visit is one call of a handler, or of a source's poll(), on one worker. All functions must be
  * called on that worker's thread, during the call.
  */
-#ifndef DARKROOM_SCHED_VISIT_H
-#define DARKROOM_SCHED_VISIT_H
+#ifndef DARKROOM_SCHED_CORE_VISIT_H
+#define DARKROOM_SCHED_CORE_VISIT_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 struct event;
+struct stage;
+struct stage_schedule;
+struct timing;
 struct visit;
+struct worker;
 
 /* ---- where the handler runs ---- */
 
@@ -94,5 +98,28 @@ int visit_wake_fd(const struct visit *v);
  * counted and timed. */
 void visit_enter(struct visit *v);
 void visit_leave(struct visit *v);
+
+/* ---- the accounting of a visit; private to sched/ ---- */
+
+/* Every event that a handler receives or unparks must have been sent or parked when it returns.
+ * Time is charged to the stage, and to the request of each event. */
+
+/* Initialises a visit of the worker to the stage. queue: index of the stage's queue. mark_ns:
+ * time from which service is charged; 0: set later. */
+void account_begin(struct visit *v, struct worker *w, struct stage *s, unsigned queue,
+                   uint64_t mark_ns);
+
+/* Records that n events have left the queue, and their waiting times. Service time starts now. */
+void account_take(struct visit *v, struct event *const *batch, unsigned n);
+
+/* Asserts that all events have left the handler. */
+void account_check(const struct visit *v);
+
+/* Ends a visit that handled n events, or n pieces of a source's work. */
+void account_end(struct visit *v, unsigned n);
+
+/* Takes a token for an event that was sent to the stage: limits/enqueue.h. If none is left, later
+ * events wait longer. Any thread. */
+void enqueue_take(struct stage *s, const struct stage_schedule *rule, uint64_t now_ns);
 
 #endif

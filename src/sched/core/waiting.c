@@ -83,20 +83,6 @@ bool waiting_on_stacks(const struct worker *w)
 	return false;
 }
 
-/* Returns whether another replica has an event that the worker may help with. */
-static bool sees_foreign_replica(const struct worker *w)
-{
-	for (unsigned i = 0; i < w->visit_set_count; i++) {
-		const struct stage *s = w->visit_set[i];
-		unsigned first, count = waiting_queues(w, s, &first);
-
-		for (unsigned k = 1; k < count; k++)
-			if (stage_can_be_helped(s, (first + k) % count))
-				return true;
-	}
-	return false;
-}
-
 size_t waiting_for_worker(const struct worker *w)
 {
 	const struct group *g = w->group;
@@ -120,12 +106,15 @@ size_t waiting_for_worker(const struct worker *w)
 /* S2 and S6; check() in tests/model/idle.pml, check_all() in steal.pml. */
 bool worker_sees_work(const struct worker *w)
 {
-	const struct schedule *schedule = worker_schedule(w);
+	for (unsigned i = 0; i < w->visit_set_count; i++) {
+		const struct stage *s = w->visit_set[i];
+		unsigned first, count = waiting_queues(w, s, &first);
 
-	for (unsigned i = 0; i < w->visit_set_count; i++)
-		if (stage_offers_work(w->visit_set[i], w))
+		if (stage_offers_work(s, w))
 			return true;
-	if (schedule->steals_across_replicas && sees_foreign_replica(w))
-		return true;
+		for (unsigned k = 1; k < count; k++) /* of other replicas */
+			if (stage_can_be_helped(s, (first + k) % count))
+				return true;
+	}
 	return worker_stage_group(w)->can_steal && w->visit_set_count && waiting_on_stacks(w);
 }

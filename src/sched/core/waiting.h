@@ -3,8 +3,8 @@
  *
  * All results are snapshots. Private to sched/; owner's thread, except where stated.
  */
-#ifndef DARKROOM_SCHED_WAITING_H
-#define DARKROOM_SCHED_WAITING_H
+#ifndef DARKROOM_SCHED_CORE_WAITING_H
+#define DARKROOM_SCHED_CORE_WAITING_H
 
 #include <stdbool.h>
 #include <stddef.h>

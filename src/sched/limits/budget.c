@@ -2,12 +2,11 @@
  * memory is for. Any thread. */
 #include "budget.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/check.h"
-#include "scarcity.h"
-#include "stage.h"
+#include "sched/core/resources.h"
+#include "sched/core/stage.h"
 
 #define SMALL_SLICE 8  /* this part of the bodies' half is for small bodies alone */
 #define SMALL_PART 64  /* a small body is at most this part of the half */
@@ -219,12 +218,8 @@ static struct budget_waiter *settle(struct budget *b)
  */
 static void unlock(struct budget *b)
 {
-	uint64_t used = used_by_bodies(b) + b->used[BUDGET_IMAGE];
-	bool is_near = b->head[BUDGET_IMAGE] || scarcity_near_limit(b->is_near, used, b->total);
-
-	if (is_near != b->is_near && b->scarcity)
-		scarcity_set(b->scarcity, RESOURCE_MEMORY, is_near);
-	b->is_near = is_near;
+	scarcity_update(b->scarcity, RESOURCE_MEMORY, used_by_bodies(b) + b->used[BUDGET_IMAGE],
+	                b->total, b->head[BUDGET_IMAGE]);
 	pthread_mutex_unlock(&b->lock);
 }
 
@@ -291,39 +286,12 @@ void budget_release_image(struct budget *b, uint64_t bytes)
 
 /* ---- bodies ---- */
 
-/* Returns the client's entry with one body more, or NULL if there is no memory for it. */
-static struct budget_client *client_get(struct budget *b, const uint8_t key[KEY_SIZE])
-{
-	struct budget_client *client = (struct budget_client *)key_table_find(&b->clients, key);
-
-	if (!client) {
-		client = calloc(1, sizeof *client);
-		if (!client)
-			return NULL;
-		memcpy(client->entry.key, key, KEY_SIZE);
-		key_table_add(&b->clients, &client->entry);
-	}
-	client->bodies++;
-	return client;
-}
-
-static void client_put(struct budget *b, struct budget_client *client)
-{
-	if (!client || --client->bodies > 0)
-		return;
-	key_table_remove(&b->clients, &client->entry);
-	free(client);
-}
-
 void budget_body_init(struct budget *b, struct budget_body *body, enum budget_class class,
-                      const uint8_t key[KEY_SIZE])
+                      unsigned client)
 {
 	*body = (struct budget_body){ .class = class };
-	if (!key)
-		return;
-	pthread_mutex_lock(&b->lock);
-	body->client = client_get(b, key);
-	pthread_mutex_unlock(&b->lock);
+	if (client != BUDGET_NO_CLIENT)
+		body->client = &b->client[client];
 }
 
 bool budget_body_try(struct budget *b, struct budget_body *body, uint64_t more)
@@ -352,8 +320,6 @@ bool budget_body_try_copy(struct budget *b, const struct budget_body *body, enum
 
 	if (ok) {
 		*copy = (struct budget_body){ .class = class, .client = body->client };
-		if (copy->client)
-			copy->client->bodies++;
 		take(b, class, copy, bytes);
 	}
 	unlock(b);
@@ -368,14 +334,15 @@ bool budget_body_reserve(struct budget *b, struct budget_body *body, uint64_t mo
 
 void budget_body_release(struct budget *b, struct budget_body *body)
 {
-	if (body->bytes == 0 && !body->client)
+	if (body->bytes == 0) {
+		body->client = NULL;
 		return;
+	}
 	pthread_mutex_lock(&b->lock);
 	assert(b->used[body->class] >= body->bytes);
 	b->used[body->class] -= body->bytes;
 	if (body->client)
 		body->client->bytes -= body->bytes;
-	client_put(b, body->client);
 	struct budget_waiter *list = settle(b);
 
 	unlock(b);

@@ -1,6 +1,14 @@
 /*
  * budget.h - the bound on memory that requests may use, reserved before it is used.
  *
+ *	0                                half                               total
+ *	|-- small bodies --|-- bodies ----|-- images ------------------------|
+ *	  1/8 of the half                  and all that bodies leave
+ *
+ *	reserve: fits, and nobody is eligible in the same line?  yes -> take
+ *	                                                         no  -> the event is parked in line
+ *	release: settle() grants from the heads of the lines, images first, and pushes their events
+ *
  * An event whose reservation cannot be granted is parked here. The thread that releases memory
  * queues the event to its stage. Bodies may take at most half of the budget, and an image needs at
  * most half, so that images always proceed and release. Among bodies, an eighth of their half is
@@ -17,15 +25,14 @@
  * The budget pushes granted events itself, so that no caller of a release can forget to. It is part
  * of sched/ for this reason.
  */
-#ifndef DARKROOM_SCHED_BUDGET_H
-#define DARKROOM_SCHED_BUDGET_H
+#ifndef DARKROOM_SCHED_LIMITS_BUDGET_H
+#define DARKROOM_SCHED_LIMITS_BUDGET_H
 
+#include <limits.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include "base/key_table.h"
 
 struct event;
 struct scarcity;
@@ -39,10 +46,11 @@ enum budget_class {
 	BUDGET_CLASS_COUNT
 };
 
-/* What a client's bodies hold. Under the lock; freed with the last of them. */
+#define BUDGET_CLIENTS 1024
+#define BUDGET_NO_CLIENT UINT_MAX
+
+/* What the bodies of one client hold, or of several with the same hash. Under the lock. */
 struct budget_client {
-	struct key_entry entry;        /* first */
-	unsigned bodies;               /* that hold memory or wait for it */
 	unsigned waiting;              /* bodies that wait */
 	uint64_t bytes, bytes_waiting; /* held by all bodies; by those that wait */
 };
@@ -73,9 +81,8 @@ struct budget {
 	uint64_t total, used[BUDGET_CLASS_COUNT];
 	uint64_t used_waiting[BUDGET_CLASS_COUNT]; /* held by bodies that wait for more */
 	struct budget_waiter *head[BUDGET_CLASS_COUNT];
-	struct key_table clients;
+	struct budget_client client[BUDGET_CLIENTS];
 	uint64_t wait_count;       /* reservations that had to wait, since the start */
-	bool is_near;              /* its limit, or an image waits */
 	struct scarcity *scarcity; /* is told so; borrowed, set before it is used; may be NULL */
 };
 
@@ -111,9 +118,10 @@ void budget_release_image(struct budget *b, uint64_t bytes);
 
 /* ---- bodies ---- */
 
-/* Begins a body that holds nothing. key: its client's; NULL: not counted. Any thread. */
+/* Begins a body that holds nothing. client: a hash of its client below BUDGET_CLIENTS;
+ * BUDGET_NO_CLIENT: not counted. Any thread. */
 void budget_body_init(struct budget *b, struct budget_body *body, enum budget_class class,
-                      const uint8_t key[KEY_SIZE]);
+                      unsigned client);
 
 /* Reserves more bytes without waiting. Returns false if that is not possible now. All bytes of the
  * body must be <= budget_max(). Any thread. */

@@ -3,28 +3,8 @@
 
 #include "base/clock.h"
 #include "conf/conf.h"
-#include "runtime.h"
-#include "waiting.h"
-
-void enqueue_rule_from(struct stage_schedule *rule, const struct conf_stage *conf)
-{
-	rule->queue_max = conf->queue_max;
-	rule->event_ns = conf->rate_max ? NS_PER_S / conf->rate_max : 0;
-}
-
-/* The bucket is one number: when it will be full again. Each token in use moves that on by the time
- * of one event. */
-void enqueue_take(struct stage *s, const struct stage_schedule *rule, uint64_t now_ns)
-{
-	uint64_t full = atomic_load_explicit(&s->bucket_full_ns, memory_order_relaxed), next;
-
-	if (!rule->event_ns)
-		return;
-	do
-		next = (full > now_ns ? full : now_ns) + rule->event_ns;
-	while (!atomic_compare_exchange_weak_explicit(&s->bucket_full_ns, &full, next,
-	                                              memory_order_relaxed, memory_order_relaxed));
-}
+#include "sched/core/runtime.h"
+#include "sched/core/waiting.h"
 
 static bool has_token(const struct stage *s, const struct stage_schedule *rule, uint64_t now_ns)
 {
@@ -43,14 +23,13 @@ static bool has_enough(const struct stage *s, const struct stage_schedule *rule,
 int enqueue_refusing_stage(struct graph *g, uint64_t now_ns)
 {
 	int found = -1;
-
-	schedule_read_lock(g);
+	unsigned slot = schedule_read_lock(g);
 	const struct schedule *schedule = atomic_load_explicit(&g->schedule, memory_order_acquire);
 
 	for (unsigned i = 0; schedule->has_predicates && i < graph_row_count && found < 0; i++)
 		if (has_enough(&g->stage[i], &schedule->stage[i], now_ns))
 			found = (int)i;
-	schedule_read_unlock(g);
+	schedule_read_unlock(g, slot);
 	if (found >= 0)
 		atomic_fetch_add_explicit(&g->stage[found].refusals, 1, memory_order_relaxed);
 	return found;

@@ -7,26 +7,16 @@
  * sender (Larus and Parkes 2002, 4.1.3: "I have enough"). Events that are within the graph are
  * accepted in any case: their images are half made, and hold memory until they end.
  */
-#ifndef DARKROOM_SCHED_ENQUEUE_H
-#define DARKROOM_SCHED_ENQUEUE_H
+#ifndef DARKROOM_SCHED_LIMITS_ENQUEUE_H
+#define DARKROOM_SCHED_LIMITS_ENQUEUE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-struct conf_stage;
 struct graph;
-struct stage;
-struct stage_schedule;
 
 /* A token bucket's size: the events of this time, but at least one. */
 #define ENQUEUE_BURST_NS UINT64_C(100000000)
-
-/* Copies the predicates from a configuration. */
-void enqueue_rule_from(struct stage_schedule *rule, const struct conf_stage *conf);
-
-/* Takes a token for an event that was sent to the stage. If none is left, later events wait longer.
- * Any thread. */
-void enqueue_take(struct stage *s, const struct stage_schedule *rule, uint64_t now_ns);
 
 /* Returns the first stage in graph order that has enough, and counts that; -1: all accept events.
  * Any thread. */

@@ -9,15 +9,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
-#include "store_batch.h"
-#include "store_commands.h"
+#include "store/store.h"
+#include "store/stored_image.h"
 #include "store_query.h"
-#include "stored_image.h"
-#include "stored_info.h"
-#include "usage.h"
 
 #define RATE 500 /* images per second unless --rate asks for another */
 
@@ -27,20 +23,6 @@ struct removal {
 	struct store_batch batch;
 	uint64_t removed, missing, start_ns;
 };
-
-/* Waits until that many images are allowed since the start. */
-static void pace(const struct store_query *q, const struct removal *r)
-{
-	uint64_t rate = q->rate ? q->rate : RATE;
-	uint64_t due = r->start_ns + r->removed * NS_PER_S / rate, now = clock_ns();
-
-	if (now < due) {
-		const struct timespec wait = { .tv_sec = (time_t)((due - now) / NS_PER_S),
-			                       .tv_nsec = (long)((due - now) % NS_PER_S) };
-
-		nanosleep(&wait, NULL);
-	}
-}
 
 static int end_batch(struct store_query *q, struct removal *r)
 {
@@ -52,22 +34,17 @@ static int end_batch(struct store_query *q, struct removal *r)
 		puts(r->batch.image[i].id);
 	r->removed += r->batch.count;
 	r->batch.count = 0;
-	pace(q, r);
+	store_query_pace(r->start_ns, r->removed, q->rate ? q->rate : RATE);
 	return 0;
 }
 
-/* Makes the image invisible in that place. */
+/* Makes the image invisible in that place. Returns 0, -ENOENT or the exit status. */
 static int batch(struct store_query *q, struct removal *r, enum store_place place, const char *id)
 {
-	if (r->batch.count == STORE_BATCH_MAX) {
-		int status = end_batch(q, r);
+	int status = r->batch.count == STORE_BATCH_MAX ? end_batch(q, r) : 0;
+	int err = status ? 0 : store_batch_add(&r->batch, &q->store, place, id);
 
-		if (status)
-			return status;
-	}
-	int err = store_batch_add(&r->batch, &q->store, place, id);
-
-	return err && err != -ENOENT ? store_query_fail(id, err) : err;
+	return status ? status : err && err != -ENOENT ? store_query_fail(id, err) : err;
 }
 
 static bool has_token(struct store_query *q, struct removal *r, const char *id)
@@ -95,7 +72,7 @@ static int remove_one(struct store_query *q, const char *id, void *arg)
 	if (stored > 0)
 		return stored;
 	if (spooled == -ENOENT && stored == -ENOENT) {
-		fprintf(stderr, "darkroomd store: %s: does not exist\n", id);
+		store_query_say("%s: does not exist", id);
 		r->missing++;
 	}
 	return 0;
@@ -114,11 +91,10 @@ int store_delete(struct store_query *q)
 	int status = store_query_each(q, remove_one, &r);
 	int last = end_batch(q, &r);
 
-	if (!q->is_dry) /* a count in between has missed the rest */
-		usage_demand_recount(&q->store);
-	if (!q->is_dry)
-		fprintf(stderr,
-		        "darkroomd store: %" PRIu64 " images removed, %" PRIu64 " did not exist\n",
-		        r.removed, r.missing);
+	if (!q->is_dry) {
+		usage_demand_recount(&q->store); /* a count in between has missed the rest */
+		store_query_say("%" PRIu64 " images removed, %" PRIu64 " did not exist", r.removed,
+		                r.missing);
+	}
 	return status ? status : last;
 }

@@ -5,12 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
-#include "base/text.h"
-#include "store_commands.h"
+#include "store/stored_image.h"
 #include "store_query.h"
-#include "stored_image.h"
-#include "stored_info.h"
 
 #define LINE "%-26s  %-24s  %11s  %10s  %10s  %s\n"
 #define NAMES_MAX 64 /* variants that are counted by name */
@@ -28,7 +24,7 @@ struct listing {
 	char day[DAY_LENGTH + 1];
 	struct sums of_day, all;
 	struct {
-		char name[CONF_NAME_MAX];
+		char name[STORED_NAME_MAX];
 		struct sums sums;
 	} variant[NAMES_MAX];
 	unsigned variant_count;
@@ -43,8 +39,8 @@ static bool load(struct listing *l, struct store_query *q, const char *id, int *
 	if (err == -ENOENT && !q->ids_path && !q->word_count)
 		return false; /* removed since it was listed, or still a part of it */
 	if (err == -ENOENT || err == -EINVAL) {
-		fprintf(stderr, "darkroomd store: %s: %s\n", id,
-		        err == -ENOENT ? "does not exist" : "image.json is damaged");
+		store_query_say("%s: %s", id,
+		                err == -ENOENT ? "does not exist" : "image.json is damaged");
 		l->has_failed = true;
 		return false;
 	}
@@ -98,24 +94,14 @@ int store_find_images(struct store_query *q)
 static void print_sums(const struct store_query *q, const char *kind, const char *name,
                        const struct sums *s)
 {
-	char data[256];
-	struct text t;
-	struct json j;
-
-	if (!q->is_json) {
+	/* Names of days and variants need no escapes. */
+	if (q->is_json)
+		printf("{\"%s\":\"%s\",\"images\":%" PRIu64 ",\"upload_bytes\":%" PRIu64
+		       ",\"bytes\":%" PRIu64 "}\n",
+		       kind, name, s->images, s->upload_bytes, s->bytes);
+	else
 		printf("%-24s  %10" PRIu64 "  %14" PRIu64 "  %14" PRIu64 "\n", name, s->images,
 		       s->upload_bytes, s->bytes);
-		return;
-	}
-	text_init(&t, data, sizeof data);
-	json_init(&j, &t);
-	json_object(&j, NULL);
-	json_string(&j, kind, name);
-	json_uint(&j, "images", s->images);
-	json_uint(&j, "upload_bytes", s->upload_bytes);
-	json_uint(&j, "bytes", s->bytes);
-	json_object_end(&j);
-	puts(data);
 }
 
 static void add(struct sums *to, uint64_t upload_bytes, uint64_t bytes)
@@ -168,6 +154,14 @@ static int count_one(struct store_query *q, const char *id, void *arg)
 	return 0;
 }
 
+static void print_variant(const struct store_query *q, const char *file, const struct sums *s)
+{
+	char name[STORED_NAME_MAX];
+
+	snprintf(name, sizeof name, "%.*s", (int)strcspn(file, "."), file);
+	print_sums(q, "variant", name, s);
+}
+
 int store_count(struct store_query *q)
 {
 	static struct listing l;
@@ -181,7 +175,7 @@ int store_count(struct store_query *q)
 
 	end_day(q, &l);
 	for (unsigned i = 0; i < l.variant_count; i++)
-		print_sums(q, "variant", l.variant[i].name, &l.variant[i].sums);
+		print_variant(q, l.variant[i].name, &l.variant[i].sums);
 	print_sums(q, "total", "all", &l.all);
 	return status ? status : l.has_failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -5,8 +5,8 @@
  * Each command sees an image as a whole or not at all: one rename publishes it, one removes it.
  * Main thread of a process of its own.
  */
-#ifndef DARKROOM_STORE_STORE_TOOL_H
-#define DARKROOM_STORE_STORE_TOOL_H
+#ifndef DARKROOM_STORE_TOOL_STORE_TOOL_H
+#define DARKROOM_STORE_TOOL_STORE_TOOL_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* tar_header.c - reads and writes headers of tar archives. Any thread. */
-#include "tar_header.h"
+/* tar.c - headers, records and the reader of tar archives. One thread for each reader. */
+#include "tar.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -174,7 +174,79 @@ size_t tar_pax_write(char *to, size_t size, const char *key, const char *value)
 	return length;
 }
 
+/* ---- reading an archive ---- */
+
 size_t tar_padding(uint64_t size)
 {
 	return (size_t)(-size & (TAR_BLOCK - 1));
+}
+
+/* Returns 0, -ENODATA at the end of the stream, or -errno. */
+static int read_all(struct tar_reader *r, void *data, size_t size)
+{
+	errno = 0;
+	if (fread(data, 1, size, r->in) == size)
+		return 0;
+	return !ferror(r->in) ? -ENODATA : errno ? -errno : -EIO;
+}
+
+static int skip(struct tar_reader *r)
+{
+	char data[16 * TAR_BLOCK];
+	long n;
+
+	do
+		n = tar_reader_data(r, data, sizeof data);
+	while (n > 0);
+	return n < 0 ? (int)n : read_all(r, data, r->padding);
+}
+
+static int read_pax(struct tar_reader *r)
+{
+	char data[TAR_PAX_MAX + TAR_BLOCK];
+	size_t size = (size_t)r->head.size;
+	int err = read_all(r, data, size + tar_padding(size));
+
+	if (err)
+		return err;
+	return tar_pax_read(r->head.type == TAR_PAX_GLOBAL ? &r->global : &r->pax, data, size);
+}
+
+int tar_reader_next(struct tar_reader *r)
+{
+	static const uint8_t zeros[TAR_BLOCK];
+	uint8_t block[TAR_BLOCK];
+	int err = skip(r);
+
+	r->pax = (struct tar_pax){ .tag = "" };
+	while (!err) {
+		err = read_all(r, block, sizeof block);
+		if (!err && memcmp(block, zeros, sizeof zeros) == 0)
+			return TAR_END;
+		if (!err)
+			err = tar_header_read(&r->head, block);
+		if (err)
+			break;
+		if (r->head.type != TAR_PAX && r->head.type != TAR_PAX_GLOBAL) {
+			r->left = r->head.size;
+			r->padding = tar_padding(r->head.size);
+			return 0;
+		}
+		err = read_pax(r);
+	}
+	return err;
+}
+
+long tar_reader_data(struct tar_reader *r, void *data, size_t size)
+{
+	size_t n = r->left < size ? (size_t)r->left : size;
+
+	if (n == 0)
+		return 0;
+	int err = read_all(r, data, n);
+
+	if (err)
+		return err;
+	r->left -= n;
+	return (long)n;
 }

@@ -1,18 +1,20 @@
 /*
- * tar_header.h - headers of tar archives (POSIX.1-2017, pax: "ustar Interchange Format" and "pax
+ * tar.h - tar archives (POSIX.1-2017, pax: "ustar Interchange Format" and "pax
  * Extended Header"), as far as export and import of a store need them.
  *
  * libarchive reads more formats, but the daemon would load it and its libraries (libxml2, zlib,
- * liblzma and others) into a process that serves the network. Pure functions: any thread.
+ * liblzma and others) into a process that serves the network. The archive is not trusted, and
+ * memory is fixed, whatever the archive says. Any thread, one for each reader.
  */
-#ifndef DARKROOM_STORE_TAR_HEADER_H
-#define DARKROOM_STORE_TAR_HEADER_H
+#ifndef DARKROOM_STORE_TOOL_TAR_H
+#define DARKROOM_STORE_TOOL_TAR_H
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
-#include "store_find.h"
-#include "store_path.h"
+#include "store/store_find.h"
+#include "store/store_path.h"
 
 #define TAR_BLOCK 512
 #define TAR_NAME_MAX 257 /* prefix, slash, name and zero */
@@ -58,5 +60,28 @@ size_t tar_pax_write(char *to, size_t size, const char *key, const char *value);
 
 /* Returns the bytes that follow data of that size, up to the next block. */
 size_t tar_padding(uint64_t size);
+
+/* ---- the members of an archive from a stream, in their order ---- */
+
+struct tar_reader {
+	FILE *in;               /* borrowed */
+	uint64_t left;          /* bytes of the member's data that were not read */
+	size_t padding;         /* behind them */
+	struct tar_pax global;  /* of all members */
+	struct tar_pax pax;     /* of the present one */
+	struct tar_header head; /* the present one */
+};
+
+#define TAR_END 1
+
+/* Skips the rest of the present member, and reads the header of the next one into r->head and
+ * r->pax. It is a file, a directory, or TAR_OTHER. Returns 0, TAR_END behind the last one, or
+ * -errno: -EINVAL for what is not such an archive, -ENODATA if the archive ends too early. The last
+ * call is the one that does not return 0. */
+int tar_reader_next(struct tar_reader *r);
+
+/* Reads up to size bytes of the member's data. Returns their number, 0 at its end, or -errno; see
+ * tar_reader_next(). */
+long tar_reader_data(struct tar_reader *r, void *data, size_t size);
 
 #endif

@@ -15,9 +15,8 @@
 
 #include <cmocka.h>
 
+#include "access/tokens.h"
 #include "base/text.h"
-#include "daemon/token_line.h"
-#include "daemon/tokens.h"
 #include "log/log.h"
 #include "support/file_fixture.h"
 
@@ -239,23 +238,30 @@ static void more_than_4096_tokens_are_refused(void **state)
 	assert_int_equal(tokens_check_file(path, &errors), -EINVAL);
 }
 
-static void quotas_are_written_as_they_were_read(void **state)
+static bool add(const char *word, unsigned *scopes, struct token_quota *quota)
 {
+	return token_add_right(word, strlen(word), scopes, quota);
+}
+
+static void rights_are_written_as_they_were_read(void **state)
+{
+	unsigned scopes = 0;
 	struct token_quota quota = { 0 };
 	char data[128];
 	struct text t;
 
 	(void)state;
 	text_init(&t, data, sizeof data);
-	token_print_quota(&quota, &t);
+	token_print_rights(scopes, &quota, &t);
 	assert_int_equal(t.length, 0);
-	assert_true(token_quota_parse("images=3", &quota));
-	assert_true(token_quota_parse("bytes=2K", &quota));
-	assert_true(token_quota_parse("uploads=5", &quota));
-	assert_false(token_quota_parse("others=7", &quota));
-	assert_false(token_quota_parse("images=", &quota));
-	token_print_quota(&quota, &t);
-	assert_string_equal(data, " images=3 bytes=2048 uploads=5");
+	assert_true(add("delete", &scopes, &quota));
+	assert_true(add("images=3", &scopes, &quota));
+	assert_true(add("bytes=2K", &scopes, &quota));
+	assert_true(add("uploads=5", &scopes, &quota));
+	assert_false(add("others=7", &scopes, &quota));
+	assert_false(add("images=", &scopes, &quota));
+	token_print_rights(scopes, &quota, &t);
+	assert_string_equal(data, " delete images=3 bytes=2048 uploads=5");
 }
 
 static void count_token(const char *name, const struct token_quota *quota, void *arg)
@@ -330,7 +336,7 @@ int main(void)
 		                                tear_down),
 		cmocka_unit_test_setup_teardown(more_than_4096_tokens_are_refused, set_up,
 		                                tear_down),
-		cmocka_unit_test(quotas_are_written_as_they_were_read),
+		cmocka_unit_test(rights_are_written_as_they_were_read),
 		cmocka_unit_test_setup_teardown(each_reader_leaves_the_lock_free, set_up,
 		                                tear_down),
 		cmocka_unit_test_setup_teardown(a_wrong_file_leaves_the_tokens_unchanged, set_up,

@@ -7,17 +7,19 @@
 
 #include <cmocka.h>
 
+#include "admission/clients.h"
 #include "base/clock.h"
-#include "image/client_rate.h"
 
 #define START (1000 * NS_PER_S)
 
+static struct clients clients;
 static struct client_rates rates;
 static const struct client_rate two_a_second = { .rate = 2000, .burst = 3 };
 
 static int setup(void **state)
 {
 	(void)state;
+	clients_init(&clients);
 	client_rates_init(&rates);
 	return 0;
 }
@@ -29,20 +31,20 @@ static int teardown(void **state)
 	return 0;
 }
 
-static struct client_key client(unsigned number)
+static struct client client(unsigned number)
 {
 	struct client_key key = { .address = { [10] = 0xff, [11] = 0xff } };
 
 	memcpy(key.address + 12, &number, sizeof number);
-	return key;
+	return clients_find(&clients, &key);
 }
 
 static uint64_t take(unsigned number, struct client_rate rate, uint64_t now_ns)
 {
-	struct client_key key = client(number);
+	struct client c = client(number);
 	uint64_t used;
 
-	return client_rates_take(&rates, &key, rate, now_ns, &used);
+	return client_rates_take(&rates, &c, rate, now_ns, &used);
 }
 
 static void a_client_has_a_burst_and_then_its_rate(void **state)
@@ -68,26 +70,26 @@ static void a_client_that_pauses_has_no_more_than_a_burst(void **state)
 
 static void a_refusal_tells_what_is_missing_and_takes_nothing(void **state)
 {
-	struct client_key key = client(1);
+	struct client c = client(1);
 	uint64_t used;
 
 	(void)state;
 	for (unsigned i = 0; i < 3; i++) {
-		assert_int_equal(client_rates_take(&rates, &key, two_a_second, START, &used), 0);
+		assert_int_equal(client_rates_take(&rates, &c, two_a_second, START, &used), 0);
 		assert_int_equal(used, i);
 	}
 	for (unsigned i = 0; i < 10; i++) {
-		assert_true(client_rates_take(&rates, &key, two_a_second, START, &used) > 0);
+		assert_true(client_rates_take(&rates, &c, two_a_second, START, &used) > 0);
 		assert_int_equal(used, 3);
 	}
 }
 
 static void images_of_a_form_are_paid_for_later(void **state)
 {
-	struct client_key key = client(1);
+	struct client c = client(1);
 
 	(void)state;
-	client_rates_charge(&rates, &key, two_a_second, 10, START);
+	client_rates_charge(&rates, &c, two_a_second, 10, START);
 	assert_int_equal(take(1, two_a_second, START), 4 * NS_PER_S); /* 8 images too many */
 	assert_int_equal(take(1, two_a_second, START + 4 * NS_PER_S), 0);
 }
@@ -118,7 +120,7 @@ static void other_clients_at_their_limit_do_not_refuse_one(void **state)
 	unsigned refused = 0;
 
 	(void)state;
-	rates.seed = (struct client_key_seed){ { 1, 2 } }; /* the same cells in every run */
+	clients.seed = (struct client_key_seed){ { 1, 2 } }; /* the same cells in every run */
 	for (unsigned i = 0; i < 400; i++)
 		for (unsigned k = 0; k < 4; k++)
 			take(1000 + i, two_a_second, START);

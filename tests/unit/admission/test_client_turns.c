@@ -10,10 +10,9 @@
 
 #include <cmocka.h>
 
+#include "admission/client_turns.h"
 #include "base/check.h"
 #include "base/clock.h"
-#include "image/client_count.h"
-#include "image/client_turns.h"
 
 #define IMAGES 200
 
@@ -36,19 +35,12 @@ static int setup(void **state)
 	return 0;
 }
 
-static struct client_key key_of(unsigned client)
-{
-	return (struct client_key){ .address = { [15] = (uint8_t)client } };
-}
-
 static void add_sized(unsigned client, unsigned n, uint64_t bytes)
 {
 	for (; n > 0; n--) {
 		struct item *i = &item[added++];
-		struct client_key key = key_of(client);
-
 		*i = (struct item){ .client = client };
-		client_turns_add(&turns, &i->turn, &key, bytes);
+		client_turns_add(&turns, &i->turn, client, bytes);
 		queue[queued++] = &i->turn;
 	}
 }
@@ -121,9 +113,7 @@ static bool have_slots_of_their_own(void)
 	struct turn *resumed;
 
 	for (unsigned i = 0; i < 3; i++) {
-		struct client_key key = key_of(i + 1);
-
-		client_turns_add(&turns, &turn[i], &key, 1000);
+		client_turns_add(&turns, &turn[i], i + 1, 1000);
 		client_turns_take(&turns, &turn[i], true, &resumed);
 	}
 	for (unsigned i = 0; i < 3; i++)
@@ -384,7 +374,7 @@ static void random_orders_lose_nothing(void **state)
 
 			if (!i) {
 				/* Each slot that has images waits for memory, or has its window. */
-				for (unsigned k = 0; k < CLIENT_TURNS_SLOTS; k++)
+				for (unsigned k = 0; k < CLIENT_SLOTS; k++)
 					assert_true(!turns.slot[k].kept ||
 					            turns.slot[k].memory_waits ||
 					            turns.slot[k].begun >= turns.window);

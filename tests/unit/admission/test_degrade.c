@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
+#include "admission/overload.c"
 #include "base/clock.h"
-#include "image/degrade.h"
 
 #define S NS_PER_S
 

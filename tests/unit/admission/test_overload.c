@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "admission/overload.c"
 #include "conf/conf.h"
 #include "support/overload_sim.h"
 
@@ -125,8 +126,8 @@ static void nothing_is_refused_while_a_pool_can_grow(void **state)
 	overload_begin(&o, NULL, 100, 100, 0);
 	o.control.class[0].rate = 0.05;
 	o.class[0].tokens = 0;
-	assert_false(overload_admit(&o, 0, 1, OVERLOAD_STAGES_FIXED, &ticket, 0));
-	assert_true(overload_admit(&o, 0, 1, OVERLOAD_STAGES_CAN_GROW, &ticket, 0));
+	assert_false(overload_admit(&o, 0, 1, false, OVERLOAD_STAGES_FIXED, &ticket, 0));
+	assert_true(overload_admit(&o, 0, 1, false, OVERLOAD_STAGES_CAN_GROW, &ticket, 0));
 }
 
 static void announced_bodies_count_for_a_second(void **state)
@@ -138,16 +139,17 @@ static void announced_bodies_count_for_a_second(void **state)
 
 	(void)state;
 	overload_init(&o, &p, 0);
-	while (n < 300 && overload_admit(&o, 0, UINT64_MAX, OVERLOAD_STAGES_FIXED, &ticket[n], 0))
+	while (n < 300 &&
+	       overload_admit(&o, 0, UINT64_MAX, false, OVERLOAD_STAGES_FIXED, &ticket[n], 0))
 		n++;
 	assert_int_equal(n, 256); /* nothing is known yet */
 	overload_cancel(&o, &ticket[0], 1);
 	assert_int_equal(ticket[0].slot, 0);
-	assert_true(overload_admit(&o, 0, 1, OVERLOAD_STAGES_FIXED, &ticket[0], 2));
-	assert_false(overload_admit(&o, 0, 1, OVERLOAD_STAGES_FIXED, &ticket[n], 3));
+	assert_true(overload_admit(&o, 0, 1, false, OVERLOAD_STAGES_FIXED, &ticket[0], 2));
+	assert_false(overload_admit(&o, 0, 1, false, OVERLOAD_STAGES_FIXED, &ticket[n], 3));
 	uint64_t later = NS_PER_S + NS_PER_S / 4;
 
-	assert_true(overload_admit(&o, 0, 1, OVERLOAD_STAGES_FIXED, &ticket[n], later));
+	assert_true(overload_admit(&o, 0, 1, false, OVERLOAD_STAGES_FIXED, &ticket[n], later));
 	overload_begin(&o, &ticket[1], 1, 1, later); /* its place has been given to others */
 	assert_int_equal(o.images, 1);
 }
@@ -166,10 +168,10 @@ static void a_heavy_client_leaves_a_quarter_of_the_room(void **state)
 
 		p.images_max = i == 0 ? SIM_IN_FLIGHT_MAX : 100;
 		overload_init(&o, &p, 0);
-		while (overload_admit_heavy(&o, 0, 1, OVERLOAD_STAGES_FIXED, &ticket, 0))
+		while (overload_admit(&o, 0, 1, true, OVERLOAD_STAGES_FIXED, &ticket, 0))
 			n++;
 		assert_int_equal(n, heavy_max[i]);
-		while (overload_admit(&o, 0, 1, OVERLOAD_STAGES_FIXED, &ticket, 0))
+		while (overload_admit(&o, 0, 1, false, OVERLOAD_STAGES_FIXED, &ticket, 0))
 			n++;
 		assert_int_equal(n, all_max[i]);
 	}
@@ -187,9 +189,9 @@ static void a_heavy_client_leaves_a_quarter_of_the_measured_room(void **state)
 	uint64_t room = (uint64_t)control_backlog_limit(&o.control, 0);
 
 	overload_begin(&o, NULL, 10, room * 3 / 4 - 1, 0);
-	assert_true(overload_admit_heavy(&o, 0, 2, OVERLOAD_STAGES_FIXED, &ticket, 0));
-	assert_false(overload_admit_heavy(&o, 0, 2, OVERLOAD_STAGES_FIXED, &ticket, 0));
-	assert_true(overload_admit(&o, 0, 2, OVERLOAD_STAGES_FIXED, &ticket, 0));
+	assert_true(overload_admit(&o, 0, 2, true, OVERLOAD_STAGES_FIXED, &ticket, 0));
+	assert_false(overload_admit(&o, 0, 2, true, OVERLOAD_STAGES_FIXED, &ticket, 0));
+	assert_true(overload_admit(&o, 0, 2, false, OVERLOAD_STAGES_FIXED, &ticket, 0));
 }
 
 static void a_client_whose_turn_comes_soon_is_admitted(void **state)
@@ -205,13 +207,13 @@ static void a_client_whose_turn_comes_soon_is_admitted(void **state)
 
 	overload_begin(&o, NULL, 10, 100 * room, 0); /* of one client */
 	ticket.ahead = room + 1;
-	assert_false(overload_admit(&o, 0, 2, OVERLOAD_STAGES_FIXED, &ticket, 0));
+	assert_false(overload_admit(&o, 0, 2, false, OVERLOAD_STAGES_FIXED, &ticket, 0));
 	ticket.ahead = room - 1;
-	assert_false(overload_admit(&o, 0, 2, OVERLOAD_STAGES_HAVE_ENOUGH, &ticket, 0));
-	assert_true(overload_admit(&o, 0, 2, OVERLOAD_STAGES_FIXED, &ticket, 0));
+	assert_false(overload_admit(&o, 0, 2, false, OVERLOAD_STAGES_HAVE_ENOUGH, &ticket, 0));
+	assert_true(overload_admit(&o, 0, 2, false, OVERLOAD_STAGES_FIXED, &ticket, 0));
 	p.images_max = 10;
 	overload_change(&o, &p, 0);
-	assert_false(overload_admit(&o, 0, 2, OVERLOAD_STAGES_FIXED, &ticket, 0));
+	assert_false(overload_admit(&o, 0, 2, false, OVERLOAD_STAGES_FIXED, &ticket, 0));
 }
 
 static void a_refused_client_is_told_when_to_return(void **state)
@@ -227,10 +229,10 @@ static void a_refused_client_is_told_when_to_return(void **state)
 	overload_begin(&o, NULL, 10, 1000, 0);
 	assert_int_equal(overload_retry_s(&o, 0), 5); /* half of the queue */
 	o.admitted = 1;
-	assert_false(overload_admit(&o, 0, 1, OVERLOAD_STAGES_FIXED, &ticket, 0));
+	assert_false(overload_admit(&o, 0, 1, false, OVERLOAD_STAGES_FIXED, &ticket, 0));
 	assert_int_equal(overload_retry_s(&o, 0), 10); /* one refused for one admitted */
 	for (unsigned i = 0; i < 100; i++)
-		assert_false(overload_admit(&o, 0, 1, OVERLOAD_STAGES_FIXED, &ticket, 0));
+		assert_false(overload_admit(&o, 0, 1, false, OVERLOAD_STAGES_FIXED, &ticket, 0));
 	assert_int_equal(overload_retry_s(&o, 0), OVERLOAD_RETRY_MAX_S);
 }
 

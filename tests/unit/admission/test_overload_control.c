@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "image/overload_control.h"
+#include "admission/overload.c"
 #include "support/overload_sim.h"
 
 static const double targets[CONTROL_CLASSES_MAX] = { 1, 1, 1, 1 };

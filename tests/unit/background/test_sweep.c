@@ -19,7 +19,7 @@ static char said[512];
 
 #undef log_error
 #define log_error(...) snprintf(said, sizeof said, __VA_ARGS__)
-#include "image/sweep.c"
+#include "background/sweep.c"
 
 #include <cmocka.h>
 
@@ -39,7 +39,7 @@ static void let_pass(time_t s)
 
 static void nothing_is_removed_by_age_after_the_clock_was_set_far_ahead(void **state)
 {
-	static struct run r;
+	static struct sweep r;
 
 	(void)state;
 	wall_s = 1800000000;

@@ -1,6 +1,6 @@
 /*
- * test_conf_live.c - one key changed in a configuration, live keys copied from another, the report
- * of live keys.
+ * test_conf_compare.c - one key changed in a configuration, live keys copied from another, the
+ * report of live keys.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,17 +14,25 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "conf/conf.h"
-#include "conf/conf_diff.h"
-#include "conf/conf_live.h"
+#include "conf/conf_compare.h"
 #include "conf/stage_table.h"
 
 enum { SOURCE = 0, BLUR = 1 };
 
-const struct stage_entry stage_table[] = {
-	[SOURCE] = { .name = "accept_read", .is_source = true },
-	[BLUR] = { .name = "blur" },
-};
-const unsigned stage_table_count = COUNT_OF(stage_table);
+unsigned stage_table_count(void)
+{
+	return 2;
+}
+
+const char *stage_table_name(unsigned index)
+{
+	return index == SOURCE ? "accept_read" : "blur";
+}
+
+bool stage_table_is_source(unsigned index)
+{
+	return index == SOURCE;
+}
 
 static struct conf conf, next;
 static struct text report;
@@ -72,7 +80,7 @@ static void one_key_changes(void **state)
 	(void)state;
 	change(&next, "scheduler.policy = mg1");
 	assert_string_equal(next.scheduler.policy, "mg1");
-	change(&next, "stage.blur.threshold_events=7");
+	change(&next, "experiment.blur.threshold_events=7");
 	assert_int_equal(next.stage[BLUR].threshold_events, 7);
 	change(&next, "variant.thumb.quality=5");
 	assert_int_equal(next.variant[1].quality, 5);
@@ -84,7 +92,8 @@ static void a_wrong_change_changes_nothing(void **state)
 	(void)state;
 	refuse("scheduler.threads=0",
 	       "scheduler.threads=0: expected auto or a whole number from 1 to 64\n");
-	refuse("scheduler.polici=mg1", "scheduler.polici=mg1: unknown key; did you mean policy?\n");
+	refuse("scheduler.polici=mg1",
+	       "scheduler.polici=mg1: unknown key; did you mean policy? CHANGES.md names former keys\n");
 	refuse("sheduler.policy=mg1",
 	       "sheduler.policy=mg1: unknown section; did you mean scheduler?\n");
 	refuse("policy=mg1", "\"policy=mg1\": expected SECTION.KEY=VALUE\n");
@@ -103,7 +112,7 @@ static void live_keys_are_copied(void **state)
 	assert_int_equal(conf_take_live(&conf, &next, &report), 0);
 	change(&next, "scheduler.policy=dbr");
 	change(&next, "scheduler.service=gated");
-	change(&next, "stage.blur.discipline=lcfs");
+	change(&next, "experiment.blur.discipline=lcfs");
 	change(&next, "log.level=debug");
 	assert_int_equal(conf_take_live(&conf, &next, &report), 4);
 	assert_string_equal(report.data, "");
@@ -120,11 +129,12 @@ static void other_keys_are_named(void **state)
 	change(&next, "server.listen=127.0.0.1:1");
 	change(&next, "limits.memory_budget=2G");
 	change(&next, "stage.accept_read.threads=3"); /* each has a listener */
-	change(&next, "stage.blur.kind=exclusive");
+	change(&next, "experiment.blur.kind=exclusive");
 	assert_int_equal(conf_take_live(&conf, &next, &report), 1);
 	assert_string_equal(
 		report.data,
-		"server.listen\nlimits.memory_budget\nstage.accept_read.threads\nstage.blur.kind\n");
+		"server.listen\nlimits.memory_budget\nstage.accept_read.threads\nexperiment.blur."
+		"kind\n");
 	assert_memory_equal(&conf, &before, sizeof conf);
 }
 
@@ -138,7 +148,7 @@ static void variants_are_copied_together(void **state)
 	memcpy(next.variant[0].name, "other", 6);
 	assert_int_equal(conf_take_live(&conf, &next, &report), 1);
 	assert_memory_equal(&conf, &next, sizeof conf);
-	next.variant_count--;
+	next.variant[--next.variant_count] = (struct conf_variant){ 0 };
 	assert_int_equal(conf_take_live(&conf, &next, &report), 1);
 	assert_int_equal(conf.variant_count, 3);
 	assert_string_equal(report.data, "");
@@ -180,7 +190,7 @@ static void active_keys_are_reported_in_one_line(void **state)
 	clear_report();
 	change(&conf, "scheduler.policy=seda");
 	change(&conf, "scheduler.service=n-gated");
-	change(&conf, "scheduler.cutoff=1500us");
+	change(&conf, "experiment.cutoff=1500us");
 	change(&conf, "scheduler.threads=3");
 	change(&conf, "stage.blur.threads=5");
 	change(&conf, "limits.memory_budget=5G"); /* not live */
@@ -189,7 +199,7 @@ static void active_keys_are_reported_in_one_line(void **state)
 	assert_string_equal(
 		report.data,
 		"policy seda, limits.pixels = 5M, scheduler.threads = 3, scheduler.service = n-gated, "
-		"scheduler.cutoff = 1500us, stage.blur.threads = 5");
+		"stage.blur.threads = 5, experiment.cutoff = 1500us");
 }
 
 int main(void)

@@ -29,33 +29,75 @@ static void messages_name_place_text_and_expectation(void **state)
 	refuse(VARIANT "[log]\naccess = xml\n",
 	       "@:4: log.access = \"xml\": expected no, text or json\n");
 	refuse(VARIANT "[server]\nlisen = foo\n",
-	       "@:4: server.lisen = \"foo\": unknown key; did you mean listen?\n");
+	       "@:4: server.lisen = \"foo\": unknown key; did you mean listen? CHANGES.md names former keys\n");
 	refuse(VARIANT "[server]\npolicy = cohort\n",
 	       "@:4: server.policy = \"cohort\": unknown key; it belongs to [scheduler]\n");
 	refuse(VARIANT "[server]\nquality = 1\n",
 	       "@:4: server.quality = \"1\": unknown key; it belongs to [variant.NAME]\n");
-	refuse(VARIANT "[server]\nzzzzzzz = 1\n", "@:4: server.zzzzzzz = \"1\": unknown key\n");
+	refuse(VARIANT "[server]\nzzzzzzz = 1\n",
+	       "@:4: server.zzzzzzz = \"1\": unknown key; CHANGES.md names former keys\n");
 	refuse(VARIANT "[sevrer]\nlisten = foo\nx = y\n",
 	       "@:3: [sevrer]: unknown section; did you mean server?\n");
 	refuse(VARIANT "[stage.blurr]\n",
 	       "@:3: [stage.blurr]: unknown stage; did you mean blur?\n");
 	refuse(VARIANT "[variants]\n",
-	       "@:3: [variants]: unknown section; did you mean [variant.NAME]?\n");
+	       "@:3: [variants]: unknown section; did you mean variant.NAME?\n");
 	refuse(VARIANT "[stage]\nthreads = 1\n",
-	       "@:3: [stage]: unknown section; did you mean [stage.NAME]?\n");
+	       "@:3: [stage]: unknown section; did you mean stage.NAME?\n");
 	refuse(VARIANT "[quite.another]\n",
-	       "@:3: [quite.another]: unknown section; expected server, log, access, store, limits, "
-	       "overload, "
-	       "scheduler, layout, stage.NAME, group.NAME or variant.NAME\n");
+	       "@:3: [quite.another]: unknown section; expected one of server, log, access, store, "
+	       "limits, overload, scheduler, layout, group.NAME, stage.NAME, variant.NAME\n");
+}
+
+static void messages_name_an_override(void **state)
+{
+	(void)state;
 	refuse_override("sevrer.listen=a:1",
 	                "-o sevrer.listen=a:1: unknown section; did you mean server?\n");
-	refuse_override("server.lisen=a:1",
-	                "-o server.lisen=a:1: unknown key; did you mean listen?\n");
+	refuse_override(
+		"server.lisen=a:1",
+		"-o server.lisen=a:1: unknown key; did you mean listen? CHANGES.md names former keys\n");
+	refuse_override("server.own_huffman=no",
+	                "-o server.own_huffman=no: now experiment.own_huffman\n");
+	refuse_override(
+		"scheduler.spin=10us", /* its default: a file may say so, an order may not */
+		"-o scheduler.spin=10us: now experiment.spin\n");
+	refuse_override("overload.increase=3",
+	                "-o overload.increase=3: now experiment.welsh_increase\n");
+	refuse_override("stage.blur.kind=exclusive",
+	                "-o stage.blur.kind=exclusive: now experiment.blur.kind\n");
 	refuse_override("listen=a:1", "-o \"listen=a:1\": expected SECTION.KEY=VALUE\n");
 	refuse_override("server.listen", "-o \"server.listen\": expected SECTION.KEY=VALUE\n");
 	refuse_override(".listen=x", "-o \".listen=x\": expected SECTION.KEY=VALUE\n");
 	refuse_override("server.=x", "-o \"server.=x\": expected SECTION.KEY=VALUE\n");
 	refuse_override("", "-o \"\": expected SECTION.KEY=VALUE\n");
+}
+
+/* So the shipped file of an earlier version, which had every key, still works. */
+static void moved_keys_may_keep_their_defaults(void **state)
+{
+	static struct conf conf;
+
+	(void)state;
+	assert_int_equal(load(&conf, VARIANT "[scheduler]\nspin = 10us\nidle = WAKE\n"
+	                                     "[experiment]\nspin = 3us\n"),
+	                 0);
+	assert_int_equal(conf.experiment.spin_us, 3);
+	refuse(VARIANT "[scheduler]\nspin = 11us\n",
+	       "@:4: scheduler.spin = \"11us\": now experiment.spin\n");
+	assert_int_equal(load(&conf, VARIANT "[overload]\nsamples = 100\nrate_max = 5000\n"), 0);
+}
+
+/* What merely ends as a moved key does was never its name. 32 is the default of s3_connections. */
+static void keys_that_never_moved_are_unknown_with_any_value(void **state)
+{
+	(void)state;
+	refuse(VARIANT "[overload]\nconnections = 32\n",
+	       "@:4: overload.connections = \"32\": unknown key; it belongs to [limits]\n");
+	refuse_override("overload.max=5000",
+	                "-o overload.max=5000: unknown key; CHANGES.md names former keys\n");
+	refuse_override("overload.spin=10us",
+	                "-o overload.spin=10us: unknown key; it belongs to [experiment]\n");
 }
 
 static void syntax_is_checked_line_by_line(void **state)
@@ -169,6 +211,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(messages_name_place_text_and_expectation),
+		cmocka_unit_test(messages_name_an_override),
+		cmocka_unit_test(moved_keys_may_keep_their_defaults),
+		cmocka_unit_test(keys_that_never_moved_are_unknown_with_any_value),
 		cmocka_unit_test(syntax_is_checked_line_by_line),
 		cmocka_unit_test(hostile_bytes_are_refused),
 		cmocka_unit_test(unreadable_files_are_reported),

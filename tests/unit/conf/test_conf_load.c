@@ -46,14 +46,14 @@ static void defaults_of_the_scheduler(void **state)
 	(void)state;
 	assert_string_equal(defaults.scheduler.policy, "drain");
 	assert_true(defaults.scheduler.threads == CONF_AUTO);
-	assert_int_equal(defaults.scheduler.spin_us, 10);
+	assert_int_equal(defaults.experiment.spin_us, 10);
 	assert_int_equal(defaults.scheduler.service, 0);
-	assert_int_equal(defaults.scheduler.service_events, 16);
-	assert_int_equal(defaults.scheduler.service_time_us, 5000);
-	assert_int_equal(defaults.scheduler.cutoff_us, 5000);
+	assert_int_equal(defaults.experiment.service_events, 16);
+	assert_int_equal(defaults.experiment.service_time_us, 5000);
+	assert_int_equal(defaults.experiment.cutoff_us, 5000);
 	assert_int_equal(defaults.scheduler.discipline, CONF_DISCIPLINE_AUTO);
-	assert_int_equal(defaults.scheduler.age_ms, 10);
-	assert_int_equal(defaults.scheduler.idle, CONF_IDLE_WAKE);
+	assert_int_equal(defaults.experiment.age_ms, 10);
+	assert_int_equal(defaults.experiment.idle, CONF_IDLE_WAKE);
 	assert_int_equal(defaults.scheduler.dynamic, CONF_NO);
 }
 
@@ -64,18 +64,18 @@ static void defaults_of_overload(void **state)
 	assert_int_equal(defaults.overload.target_p90_ms, 5000);
 	assert_int_equal(defaults.overload.when_full, CONF_WHEN_FULL_REFUSE);
 	/* Welsh 2002, figure 50 */
-	assert_int_equal(defaults.overload.samples, 100);
-	assert_int_equal(defaults.overload.interval_ms, 1000);
-	assert_int_equal(defaults.overload.smoothing, 700);
-	assert_int_equal(defaults.overload.increase_below, 500);
-	assert_int_equal(defaults.overload.decrease_above, 0);
-	assert_int_equal(defaults.overload.increase, 2000);
-	assert_int_equal(defaults.overload.increase_offset, 100);
-	assert_int_equal(defaults.overload.decrease, 1200);
-	assert_int_equal(defaults.overload.rate_min, 50);
-	assert_int_equal(defaults.overload.rate_max, 5000000);
-	assert_int_equal(defaults.overload.decrease_lower, 10000);
-	assert_int_equal(defaults.overload.decrease_patience, 20);
+	assert_int_equal(defaults.experiment.overload_samples, 100);
+	assert_int_equal(defaults.experiment.overload_interval_ms, 1000);
+	assert_int_equal(defaults.experiment.welsh_smoothing, 700);
+	assert_int_equal(defaults.experiment.welsh_increase_below, 500);
+	assert_int_equal(defaults.experiment.welsh_decrease_above, 0);
+	assert_int_equal(defaults.experiment.welsh_increase, 2000);
+	assert_int_equal(defaults.experiment.welsh_increase_offset, 100);
+	assert_int_equal(defaults.experiment.welsh_decrease, 1200);
+	assert_int_equal(defaults.experiment.welsh_rate_min, 50);
+	assert_int_equal(defaults.experiment.welsh_rate_max, 5000000);
+	assert_int_equal(defaults.experiment.welsh_decrease_lower, 10000);
+	assert_int_equal(defaults.experiment.welsh_decrease_patience, 20);
 }
 
 static void defaults_of_limits(void **state)
@@ -95,7 +95,7 @@ static void defaults_of_limits(void **state)
 	assert_true(defaults.limits.images_per_client == CONF_AUTO);
 	assert_int_equal(defaults.limits.client_rate, 0);
 	assert_int_equal(defaults.limits.client_burst, 100);
-	assert_int_equal(defaults.limits.client_ipv6_prefix, 64);
+	assert_int_equal(defaults.experiment.client_ipv6_prefix, 64);
 	assert_int_equal(defaults.limits.header_timeout_ms, 10000);
 	assert_int_equal(defaults.limits.body_timeout_ms, 30000);
 	assert_int_equal(defaults.limits.body_rate, 1024);
@@ -139,13 +139,14 @@ static const char every_kind[] = /* of notation */
 	"body_rate = 0\n"
 	"[scheduler]\n"
 	"service = time-gated\n"
-	"service_time = 2ms\n"
 	"discipline = SRPT\n"
+	"[experiment]\n"
+	"service_time = 2ms\n"
 	"age = 30s\n"
 	"idle = backoff\n"
 	"[stage.disk_write]\n"
 	"threads = 4\n"
-	"[stage.blur]\n"
+	"[experiment.blur]\n"
 	"kind = exclusive\n"
 	"pass_through = no\n"
 	"service = n-gated\n"
@@ -177,10 +178,10 @@ static void a_file_sets_plain_sections(void **state)
 	assert_int_equal(conf.limits.pixels, 3000000);
 	assert_int_equal(conf.limits.body_rate, 0);
 	assert_int_equal(conf.scheduler.service, SERVICE_TIME_GATED);
-	assert_int_equal(conf.scheduler.service_time_us, 2000);
+	assert_int_equal(conf.experiment.service_time_us, 2000);
 	assert_int_equal(conf.scheduler.discipline, CONF_DISCIPLINE_SRPT);
-	assert_int_equal(conf.scheduler.age_ms, 30000);
-	assert_int_equal(conf.scheduler.idle, CONF_IDLE_BACKOFF);
+	assert_int_equal(conf.experiment.age_ms, 30000);
+	assert_int_equal(conf.experiment.idle, CONF_IDLE_BACKOFF);
 }
 
 static void a_file_sets_stages_and_variants(void **state)

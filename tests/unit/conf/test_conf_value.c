@@ -86,15 +86,16 @@ static void decimals_have_three_digits_at_most(void **state)
 	static struct conf conf;
 
 	(void)state;
-	assert_int_equal(load_with(&conf, "overload.rate_min=0.05"), 0);
-	assert_int_equal(conf.overload.rate_min, 50);
-	assert_int_equal(load_with(&conf, "overload.rate_min=12.345"), 0);
-	assert_int_equal(conf.overload.rate_min, 12345);
-	refuse_all("overload.rate_max", bad, COUNT_OF(bad),
+	assert_int_equal(load_with(&conf, "experiment.welsh_rate_min=0.05"), 0);
+	assert_int_equal(conf.experiment.welsh_rate_min, 50);
+	assert_int_equal(load_with(&conf, "experiment.welsh_rate_min=12.345"), 0);
+	assert_int_equal(conf.experiment.welsh_rate_min, 12345);
+	refuse_all("experiment.welsh_rate_max", bad, COUNT_OF(bad),
 	           ": expected a number from 1 to 1000000 (at most three digits behind the point)");
-	refuse_override("overload.smoothing=1",
-	                "-o overload.smoothing=1: expected a number from 0 to 0.999 (at most three "
-	                "digits behind the point)\n");
+	refuse_override(
+		"experiment.welsh_smoothing=1",
+		"-o experiment.welsh_smoothing=1: expected a number from 0 to 0.999 (at most three "
+		"digits behind the point)\n");
 }
 
 static void words_are_from_a_list(void **state)

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "conf/conf.h"
-#include "http/admin.h"
+#include "conn/listeners.c"
 #include "log/log.h"
 #include "support/socket_fixture.h"
 

@@ -11,9 +11,8 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "http/conn_read.h"
-#include "http/conn_timeout.h"
-#include "http/io_loop.h"
+#include "conn/conn_life.h"
+#include "conn/conn_steps.h"
 
 #define BODY_TIMEOUT_MS 5000
 
@@ -48,7 +47,7 @@ static struct conn *connect_client(int *client)
 	assert_return_code(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd), 0);
 	io.reactor = reactor_new();
 	assert_non_null(io.reactor);
-	io.conn_count = 1;
+	io.count[CONN_COUNTED] = 1;
 	http.connections = 1;
 	struct conn *c = conn_new(&io, fd[0], &key, CONN_COUNTED);
 
@@ -96,12 +95,12 @@ static void the_interim_response_waits_with_a_deadline(void **state)
 	c->after_continue = CONN_READ_CHUNKS;
 	conn_set_deadline(c, UINT64_MAX); /* as after http_parse */
 	assert_int_equal(conn_send_continue(NULL, c), CONN_STEP_WRITE);
-	uint64_t deadline = c->deadline_ns;
+	uint64_t deadline = c->timeout.deadline_ns;
 
 	assert_in_range(deadline, before + BODY_TIMEOUT_MS * NS_PER_MS,
 	                clock_ns() + BODY_TIMEOUT_MS * NS_PER_MS);
 	assert_int_equal(conn_send_continue(NULL, c), CONN_STEP_WRITE);
-	assert_int_equal(c->deadline_ns, deadline); /* not extended */
+	assert_int_equal(c->timeout.deadline_ns, deadline); /* not extended */
 
 	empty_socket(client);
 	assert_int_equal(conn_send_continue(NULL, c), CONN_STEP_AGAIN);

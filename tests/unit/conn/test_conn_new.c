@@ -1,4 +1,5 @@
-/* test_conn_new.c - a connection that cannot be watched leaves nothing behind. */
+/* test_conn_new.c - a connection that cannot be watched leaves nothing behind, and one that sleeps
+ * does not run. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,17 +21,37 @@ static int failing_timer_init(struct reactor_timer *t, struct reactor *r, void (
                               void *arg);
 static int failing_watch_on(struct reactor_watch *w);
 
+struct event;
+struct visit;
+
+static void no_visit(struct visit *v);
+static void no_event(struct visit *v, struct event *ev);
+
+#define visit_enter no_visit
+#define visit_leave no_visit
+#define visit_park no_event
+#define visit_unpark no_event
 #define calloc counted_calloc
 #define free counted_free
 #define reactor_watch_init failing_watch_init
 #define reactor_timer_init failing_timer_init
 #define reactor_watch_on failing_watch_on
-#include "http/conn.c"
+#include "conn/conn_life.c"
 #undef calloc
 #undef free
 #undef reactor_watch_init
 #undef reactor_timer_init
 #undef reactor_watch_on
+
+static void no_visit(struct visit *v)
+{
+	(void)v;
+}
+
+static void no_event(struct visit *v, struct event *ev)
+{
+	(void)v, (void)ev;
+}
 
 static unsigned calls_left; /* of the three functions, before one fails */
 static int blocks;
@@ -69,46 +90,91 @@ static int failing_watch_on(struct reactor_watch *w)
 	return fails() ? -ENOMEM : reactor_watch_on(w);
 }
 
-static void a_connection_without_a_watch_is_freed(void **state)
+static struct image_service images;
+static struct http_server http = { .images = &images, .listeners = { .admin = { .fd = -1 } } };
+static struct io_loop io = { .http = &http };
+static const struct client_key key;
+static int fd[2];
+
+static int setup(void **state)
 {
 	static const struct conf conf = { .limits = { .header_bytes = 16384,
 		                                      .idle_timeout_ms = 60000 } };
 	static const struct plan plan;
-	static struct image_service images;
-	static struct http_server http = { .images = &images,
-		                           .listeners = { .admin = { .fd = -1 } } };
-	static struct io_loop io = { .http = &http };
-	static const struct client_key key;
-	int fd[2];
 
 	(void)state;
-	assert_int_equal(conf_epochs_init(&images.epochs, &conf, &plan), 0);
-	assert_return_code(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd), 0);
 	io.reactor = reactor_new();
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd))
+		return -1;
+	return conf_epochs_init(&images.epochs, &conf, &plan);
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	assert_int_equal(blocks, 0);
+	assert_null(io.conns);
+	reactor_free(io.reactor);
+	close(fd[1]);
+	conf_epochs_fini(&images.epochs);
+	return 0;
+}
+
+/* Makes a connection whose other end is fd[1]. */
+static struct conn *make(void)
+{
+	calls_left = 100;
+	io.count[CONN_COUNTED] = 1;
+	http.connections = 1;
+	struct conn *c = conn_new(&io, fd[0], &key, CONN_COUNTED);
+
+	assert_non_null(c);
+	assert_int_equal(blocks, 1);
+	return c;
+}
+
+static void a_connection_without_a_watch_is_freed(void **state)
+{
+	(void)state;
 	for (unsigned i = 0; i < 3; i++) {
 		calls_left = i;
 		assert_null(conn_new(&io, fd[0], &key, CONN_COUNTED));
 		assert_int_equal(blocks, 0);
 		assert_null(io.conns);
 	}
-	calls_left = 100;
-	io.conn_count = 1;
-	http.connections = 1;
-	struct conn *c = conn_new(&io, fd[0], &key, CONN_COUNTED);
+	conn_abandon(make());
+}
 
-	assert_non_null(c);
-	assert_int_equal(blocks, 1);
+/* Its client goes on sending the body, and there is room for a response. */
+static void a_refused_upload_sleeps_although_its_socket_is_ready(void **state)
+{
+	struct conn *c = make();
+
+	(void)state;
+	assert_int_equal(write(fd[1], "body", 4), 4);
+	assert_int_equal(reactor_watch_init(&c->writable, io.reactor, c->fd, true, on_writable, c),
+	                 0);
+	assert_int_equal(reactor_watch_on(&c->writable), 0);
+	c->state = CONN_LINGER_SHED;
+	c->is_shed = true;
+	c->place = CONN_AWAY;
+	io.served = 0;
+	conn_run(NULL, c);
+	for (unsigned i = 0; i < 100; i++)
+		reactor_run(io.reactor, false);
+	assert_int_equal(io.served, c->linger.ticks); /* looks at the client, some ms apart */
+	assert_int_equal(c->state, CONN_LINGER_SHED);
 	conn_abandon(c);
-	assert_int_equal(blocks, 0);
-	reactor_free(io.reactor);
-	close(fd[1]);
-	conf_epochs_fini(&images.epochs);
+	assert_int_equal(io.shed_count, 0);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_connection_without_a_watch_is_freed),
+		cmocka_unit_test_setup_teardown(a_connection_without_a_watch_is_freed, setup,
+		                                teardown),
+		cmocka_unit_test_setup_teardown(
+			a_refused_upload_sleeps_although_its_socket_is_ready, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

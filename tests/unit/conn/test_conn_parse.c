@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "sched/graph.h"
+#include "sched/core/graph.h"
 
 static unsigned called, sent;
 static bool has_queue;
@@ -34,14 +34,14 @@ static unsigned fake_replica_count(const struct graph *g)
 #define visit_call fake_call
 #define visit_send fake_send
 #define graph_replica_count fake_replica_count
-#include "http/conn.c"
+#include "conn/conn.c"
 
 static struct http_server http;
 static struct io_loop io = { .http = &http };
 
 static void begin(struct conn *c)
 {
-	*c = (struct conn){ .io = &io, .armed_ns = UINT64_MAX };
+	*c = (struct conn){ .io = &io, .timeout.armed_ns = UINT64_MAX };
 	called = sent = 0;
 }
 

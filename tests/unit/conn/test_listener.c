@@ -11,7 +11,7 @@
 
 #include "base/unix_socket.h"
 #include "conf/conf.h"
-#include "http/listener.h"
+#include "conn/listeners.h"
 #include "support/socket_fixture.h"
 
 static void a_loopback_address_is_local(void **state)

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "http/route.h"
+#include "conn/route.h"
 #include "support/slice_fixture.h"
 
 #define ID "01ARZ3NDEKTSV4RRFFQ69G5FAV"
@@ -18,7 +18,7 @@ static void check_route(const char *target, enum route_kind kind, const char *va
 	struct slice all = slice_new(target);
 	struct route route;
 
-	route_find(&route, ROUTE_POST, all);
+	route_find(&route, METHOD_POST, all);
 	if (route.kind != kind)
 		fail_msg("'%s' gave %d", target, (int)route.kind);
 	if (kind == ROUTE_IMAGE || kind == ROUTE_VARIANT)
@@ -49,7 +49,6 @@ static void a_target_names_one_resource(void **state)
 	check_route("/stats/stream", ROUTE_STREAM, "");
 	check_route("/graph.svg", ROUTE_GRAPH_SVG, "");
 	check_route("/control?scheduler.policy=mg1", ROUTE_CONTROL, "");
-	check_route("/trace?seconds=1", ROUTE_TRACE, "");
 	check_route("/page.html", ROUTE_NONE, "");
 	check_route("http://example.com", ROUTE_NONE, "");
 	check_route("http://example.com?/images", ROUTE_NONE, "");
@@ -82,34 +81,32 @@ static void a_resource_has_its_methods(void **state)
 	struct route route;
 
 	(void)state;
-	route_find(&route, ROUTE_GET, (struct slice){ "/images?limit=1", 15 });
+	route_find(&route, METHOD_GET, (struct slice){ "/images?limit=1", 15 });
 	assert_int_equal(route.kind, ROUTE_LIST);
-	route_find(&route, ROUTE_DELETE, (struct slice){ "/images", 7 });
+	route_find(&route, METHOD_DELETE, (struct slice){ "/images", 7 });
 	assert_int_equal(route.kind, ROUTE_IMAGES);
-	assert_true(route_allows(ROUTE_IMAGES, ROUTE_POST));
-	assert_false(route_allows(ROUTE_IMAGES, ROUTE_GET));
-	assert_true(route_allows(ROUTE_IMAGE, ROUTE_DELETE));
-	assert_false(route_allows(ROUTE_VARIANT, ROUTE_DELETE));
-	assert_false(route_allows(ROUTE_STATS, ROUTE_OTHER));
+	assert_true(routes[ROUTE_IMAGES].methods & METHOD_POST);
+	assert_false(routes[ROUTE_IMAGES].methods & METHOD_GET);
+	assert_true(routes[ROUTE_IMAGE].methods & METHOD_DELETE);
+	assert_false(routes[ROUTE_VARIANT].methods & METHOD_DELETE);
+	assert_false(routes[ROUTE_STATS].methods & METHOD_OTHER);
 }
 
 static void a_resource_is_served_to_its_audience_only(void **state)
 {
 	(void)state;
 	for (unsigned kind = 1; kind < ROUTE_COUNT; kind++) {
-		bool is_public = route_is_for((enum route_kind)kind, ROUTE_PUBLIC);
-		bool is_admin = route_is_for((enum route_kind)kind, ROUTE_ADMIN);
+		bool is_public = routes[kind].audience & ROUTE_PUBLIC;
+		bool is_admin = routes[kind].audience & ROUTE_ADMIN;
 
 		assert_int_equal(is_public || is_admin, kind != ROUTE_NONE);
-		assert_int_equal(route_is_for((enum route_kind)kind, ROUTE_PUBLIC | ROUTE_ADMIN),
-		                 is_public || is_admin);
 	}
-	assert_false(route_is_for(ROUTE_STATS, ROUTE_PUBLIC));
-	assert_false(route_is_for(ROUTE_METRICS, ROUTE_PUBLIC));
-	assert_false(route_is_for(ROUTE_IMAGES, ROUTE_ADMIN));
-	assert_false(route_is_for(ROUTE_IMAGE, ROUTE_ADMIN));
-	assert_true(route_is_for(ROUTE_READYZ, ROUTE_PUBLIC) &&
-	            route_is_for(ROUTE_READYZ, ROUTE_ADMIN));
+	assert_false((routes[ROUTE_STATS].audience & ROUTE_PUBLIC));
+	assert_false((routes[ROUTE_METRICS].audience & ROUTE_PUBLIC));
+	assert_false((routes[ROUTE_IMAGES].audience & ROUTE_ADMIN));
+	assert_false((routes[ROUTE_IMAGE].audience & ROUTE_ADMIN));
+	assert_true((routes[ROUTE_READYZ].audience & ROUTE_PUBLIC) &&
+	            (routes[ROUTE_READYZ].audience & ROUTE_ADMIN));
 }
 
 int main(void)

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "http/handle_upload.c"
+#include "resource/handle_upload.c"
 
 static void times_are_rounded_to_tenths_of_a_millisecond(void **state)
 {

@@ -14,10 +14,8 @@
 #include "daemon/check_all.h"
 #include "daemon/options.h"
 #include "daemon/program.h"
-#include "sched/graph.h"
+#include "sched/core/graph.h"
 #include "support/conf_fixture.h"
-
-CONF_FIXTURE_STAGES
 
 /* ---- a graph with the stages of the fixture ---- */
 
@@ -63,9 +61,8 @@ static int check_variants(const struct conf *conf, unsigned *variant, char *erro
 
 static bool is_full;
 
-static int check_room(struct app *a, const struct conf *conf, struct text *errors)
+static int check_room(const struct conf *conf, struct text *errors)
 {
-	(void)a;
 	(void)conf;
 	if (is_full)
 		text_puts(errors, "no room\n");
@@ -216,30 +213,35 @@ static void pools_have_at_most_64_threads_together(void **state)
 	(void)state;
 	accept_file(VARIANT "[stage.blur]\nthreads = 64\n");
 	accept_file(VARIANT "[stage.blur]\nthreads = 64\n[scheduler]\npolicy = seda\n");
-	reject_file(VARIANT "[stage.blur]\nthreads = 64\n"
-	                    "[stage.http_parse]\nthreads = 1\npass_through = no\n"
-	                    "[scheduler]\npolicy = seda\n",
-	            "@:9: scheduler.policy = \"seda\": the stages' pools have more than 64 threads "
-	            "together: expected less in stage.NAME.threads\n");
+	reject_file(
+		VARIANT
+		"[stage.blur]\nthreads = 64\n"
+		"[stage.http_parse]\nthreads = 1\n[experiment.http_parse]\npass_through = no\n"
+		"[scheduler]\npolicy = seda\n",
+		"@:10: scheduler.policy = \"seda\": the stages' pools have more than 64 threads "
+		"together: expected less in stage.NAME.threads\n");
 }
 
 static void a_source_has_a_queue_and_one_thread_per_loop(void **state)
 {
 	(void)state;
-	reject_file(VARIANT "[stage.accept_read]\npass_through = yes\n",
-	            "@:4: stage.accept_read.pass_through = \"yes\": expected no: events enter the "
-	            "graph at this stage\n");
-	reject_override("stage.accept_read.kind=shared",
-	                "-o stage.accept_read.kind=shared: expected exclusive or partitioned: an "
-	                "event loop belongs to one thread\n");
-	accept_override("stage.accept_read.kind=exclusive");
-	reject_file("[scheduler]\npolicy = thread-per-connection\n"
-	            "[stage.accept_read]\nkind = exclusive\n" VARIANT,
-	            "@:2: scheduler.policy = \"thread-per-connection\": each of its threads needs "
-	            "an instance of the source: expected stage.accept_read.kind = partitioned\n");
+	reject_file(
+		VARIANT "[experiment.accept_read]\npass_through = yes\n",
+		"@:4: experiment.accept_read.pass_through = \"yes\": expected no: events enter the "
+		"graph at this stage\n");
+	reject_override(
+		"experiment.accept_read.kind=shared",
+		"-o experiment.accept_read.kind=shared: expected exclusive or partitioned: an "
+		"event loop belongs to one thread\n");
+	accept_override("experiment.accept_read.kind=exclusive");
+	reject_file(
+		"[scheduler]\npolicy = thread-per-connection\n"
+		"[experiment.accept_read]\nkind = exclusive\n" VARIANT,
+		"@:2: scheduler.policy = \"thread-per-connection\": each of its threads needs "
+		"an instance of the source: expected experiment.accept_read.kind = partitioned\n");
 }
 
-#define TWO_QUEUES "[stage.http_parse]\npass_through = no\n"
+#define TWO_QUEUES "[experiment.http_parse]\npass_through = no\n"
 
 static void groups_divide_the_stages(void **state)
 {
@@ -280,22 +282,24 @@ static void thread_per_connection_needs_the_shared_layout(void **state)
 static void only_a_source_has_instances(void **state)
 {
 	(void)state;
-	reject_file(VARIANT "[stage.blur]\nkind = partitioned\n",
-	            "@:4: stage.blur.kind = \"partitioned\": expected shared or exclusive: only "
-	            "accept_read has instances\n");
+	reject_file(
+		VARIANT "[experiment.blur]\nkind = partitioned\n",
+		"@:4: experiment.blur.kind = \"partitioned\": expected shared or exclusive: only "
+		"accept_read has instances\n");
 }
 
 /* An exclusive stage has a queue under every policy. */
 static void an_exclusive_stage_cannot_be_called_directly(void **state)
 {
 	(void)state;
-	accept_override("stage.blur.kind=exclusive");
-	accept_override("stage.http_parse.kind=exclusive");
-	accept_file(VARIANT "[stage.blur]\nkind = exclusive\n"
+	accept_override("experiment.blur.kind=exclusive");
+	accept_override("experiment.http_parse.kind=exclusive");
+	accept_file(VARIANT "[experiment.blur]\nkind = exclusive\n"
 	                    "[scheduler]\npolicy = thread-per-connection\n");
-	reject_file(VARIANT "[stage.blur]\nkind = exclusive\npass_through = yes\n",
-	            "@:4: stage.blur.kind = \"exclusive\": pass_through = yes lets any thread call "
-	            "it at any time: expected shared, or pass_through = no\n");
+	reject_file(
+		VARIANT "[experiment.blur]\nkind = exclusive\npass_through = yes\n",
+		"@:4: experiment.blur.kind = \"exclusive\": pass_through = yes lets any thread call "
+		"it at any time: expected shared, or pass_through = no\n");
 }
 
 static void parts_need_costs(void **state)
@@ -357,7 +361,7 @@ static void everything_is_reported_in_one_run(void **state)
 	reject_file(
 		"[server]\nlisten = foo\nnonsense\nroot = /a#b\n[limitz]\nparts = 0\n"
 		"[limits]\nparts = 0\n"
-		"[stage.blur]\nthreads = 3\npass_through = yes\nkind = exclusive\n"
+		"[experiment.blur]\nthreads_max = 3\npass_through = yes\nkind = exclusive\n"
 		"[variant.x]\n",
 		"@:3: \"nonsense\": expected KEY = VALUE, [SECTION] or a comment\n"
 		"@:4: \"root = /a#b\": expected double quotation marks around a value with ';' "
@@ -365,7 +369,7 @@ static void everything_is_reported_in_one_run(void **state)
 		"@:2: server.listen = \"foo\": expected HOST:PORT or [HOST]:PORT\n"
 		"@:5: [limitz]: unknown section; did you mean limits?\n"
 		"@:8: limits.parts = \"0\": expected a whole number from 1 to 10000\n"
-		"@:12: stage.blur.kind = \"exclusive\": pass_through = yes lets any thread call "
+		"@:12: experiment.blur.kind = \"exclusive\": pass_through = yes lets any thread call "
 		"it at any time: expected shared, or pass_through = no\n"
 		"@:13: [variant.x]: has no operations: expected for example operations = scale "
 		"800x800 inside\n");
@@ -378,12 +382,14 @@ static void a_change_is_checked_with_the_other_keys(void **state)
 	static struct conf conf, before;
 
 	(void)state;
-	assert_int_equal(check_override("stage.blur.kind=exclusive", &conf), 0);
+	assert_int_equal(check_override("experiment.blur.kind=exclusive", &conf), 0);
 	before = conf;
-	assert_int_equal(check_change(&program, "stage.blur.pass_through=yes", &conf, &conf_errors),
-	                 -22);
-	assert_errors("stage.blur.pass_through=yes: pass_through = yes lets any thread call it at "
-	              "any time: expected shared, or pass_through = no\n");
+	assert_int_equal(
+		check_change(&program, "experiment.blur.pass_through=yes", &conf, &conf_errors),
+		-22);
+	assert_errors(
+		"experiment.blur.pass_through=yes: pass_through = yes lets any thread call it at "
+		"any time: expected shared, or pass_through = no\n");
 	conf_clear_errors();
 	assert_int_equal(check_change(&program, "variant.big.quality=3", &conf, &conf_errors), -22);
 	assert_errors("variant.big.quality=3: has no operations: expected for example operations = "

@@ -71,6 +71,17 @@ static void the_last_of_several_verbs_wins(void **state)
 	assert_int_equal(options.verb, VERB_TOKEN);
 }
 
+static void keys_are_those_of_operators_or_all(void **state)
+{
+	(void)state;
+	assert_int_equal(parse("darkroomd --keys"), 0);
+	assert_int_equal(options.verb, VERB_KEYS);
+	assert_false(options.all_keys);
+	assert_int_equal(parse("darkroomd --keys=all"), 0);
+	assert_int_equal(options.verb, VERB_KEYS);
+	assert_true(options.all_keys);
+}
+
 static void commands_have_their_words(void **state)
 {
 	(void)state;
@@ -92,7 +103,7 @@ static void wrong_lines_are_refused(void **state)
 	static const char *const lines[] = {
 		"darkroomd --nothing",    "darkroomd -c",        "darkroomd word",
 		"darkroomd store",        "darkroomd ctl",       "darkroomd ctl top more",
-		"darkroomd ctl x --once", "darkroomd -t --once",
+		"darkroomd ctl x --once", "darkroomd -t --once", "darkroomd --keys=some",
 	};
 
 	(void)state;
@@ -113,6 +124,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(options_are_taken),
 		cmocka_unit_test(the_last_of_several_verbs_wins),
+		cmocka_unit_test(keys_are_those_of_operators_or_all),
 		cmocka_unit_test(commands_have_their_words),
 		cmocka_unit_test(wrong_lines_are_refused),
 	};

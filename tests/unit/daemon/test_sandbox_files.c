@@ -1,4 +1,4 @@
-/* test_sandbox_root.c - the sandbox covers the store's parent only if nothing else is in it. */
+/* test_sandbox_files.c - the sandbox covers the store's parent only if nothing else is in it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/sandbox_root.h"
+#include "daemon/sandbox/sandbox_files.h"
 
 static void a_store_with_neighbours_is_covered_alone(void **state)
 {
@@ -21,13 +21,13 @@ static void a_store_with_neighbours_is_covered_alone(void **state)
 	assert_non_null(mkdtemp(own));
 	snprintf(root, sizeof root, "%s/store", own);
 	snprintf(slashes, sizeof slashes, "%s///", root);
-	assert_string_equal(sandbox_root(root), root); /* is not there */
+	assert_string_equal(sandbox_files_root(root), root); /* is not there */
 	assert_int_equal(mkdir(root, 0700), 0);
-	assert_string_equal(sandbox_root(root), own);
-	assert_string_equal(sandbox_root(slashes), own);
+	assert_string_equal(sandbox_files_root(root), own);
+	assert_string_equal(sandbox_files_root(slashes), own);
 	snprintf(slashes, sizeof slashes, "%s/.hidden", own);
 	assert_int_equal(mkdir(slashes, 0700), 0);
-	assert_string_equal(sandbox_root(root), root);
+	assert_string_equal(sandbox_files_root(root), root);
 	assert_int_equal(rmdir(slashes), 0);
 	assert_int_equal(rmdir(root), 0);
 	assert_int_equal(rmdir(own), 0);
@@ -36,9 +36,9 @@ static void a_store_with_neighbours_is_covered_alone(void **state)
 static void the_whole_file_system_is_never_covered(void **state)
 {
 	(void)state;
-	assert_string_equal(sandbox_root("/store"), "/store");
-	assert_string_equal(sandbox_root("/"), "/");
-	assert_string_equal(sandbox_root("store"), "store");
+	assert_string_equal(sandbox_files_root("/store"), "/store");
+	assert_string_equal(sandbox_files_root("/"), "/");
+	assert_string_equal(sandbox_files_root("store"), "store");
 }
 
 int main(void)

@@ -59,7 +59,7 @@ static void check_params(const char *text, const char *expected)
 	int found;
 
 	field_word(all, &rest);
-	while ((found = field_param_next(&rest, &param)) > 0) {
+	while ((found = field_param_next(&rest, &param, false)) > 0) {
 		strncat(out, param.name.data, param.name.length);
 		strcat(out, "=");
 		strncat(out, param.value.data, param.value.length);

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "admission/clients.h"
 #include "http/forwarded.h"
 
 static struct client_key key_of(const char *text)
@@ -28,7 +29,8 @@ static void expect(const char *peer, const char *lines, const char *client)
 
 	assert_int_equal(networks_parse("10.0.0.0/8 ::1", &trusted), 0);
 	snprintf(fields, sizeof fields, "%s\r\n", lines);
-	found = forwarded_client(&trusted, &from, (struct slice){ fields, strlen(fields) });
+	forwarded_client(&trusted, from.address, (struct slice){ fields, strlen(fields) },
+	                 found.address);
 	if (memcmp(&found, &expected, sizeof found) != 0)
 		fail_msg("%s, %s: not %s", peer, lines, client);
 }

@@ -9,7 +9,6 @@
 #include <cmocka.h>
 
 #include "base/check.h"
-#include "http/http_date.h"
 #include "http/preconditions.h"
 #include "support/slice_fixture.h"
 

@@ -8,8 +8,9 @@
 #include <errno.h>
 #include <string.h>
 
+#include "admission/clients.h"
 #include "base/network.h"
-#include "http/proxy_header.h"
+#include "http/forwarded.h"
 
 #define SIGNATURE "\r\n\r\n\0\r\nQUIT\n"
 #define TCP4 SIGNATURE "\x21\x11\0\x0c\xc0\0\x02\x01\x7f\0\0\x01\x10\0\x1f\x90"
@@ -28,10 +29,10 @@ static void expect(const char *header, size_t length, const char *client)
 		assert_true(network_parse_address(client, strlen(client), wanted.address));
 	memcpy(data, header, length);
 	memcpy(data + length, request, sizeof request);
-	assert_int_equal(proxy_header_parse(data, length + sizeof request, &found), length);
+	assert_int_equal(proxy_header_parse(data, length + sizeof request, found.address), length);
 	assert_memory_equal(&found, &wanted, sizeof found);
 	for (size_t part = 0; part < length; part++)
-		assert_int_equal(proxy_header_parse(data, part, &found), 0);
+		assert_int_equal(proxy_header_parse(data, part, found.address), 0);
 }
 
 static void refuse(const char *data, size_t length)
@@ -39,7 +40,7 @@ static void refuse(const char *data, size_t length)
 	struct client_key found = { { 1 } };
 	const struct client_key before = found;
 
-	assert_int_equal(proxy_header_parse(data, length, &found), -EINVAL);
+	assert_int_equal(proxy_header_parse(data, length, found.address), -EINVAL);
 	assert_memory_equal(&found, &before, sizeof found);
 }
 

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "http/range.h"
+#include "http/preconditions.h"
 #include "support/slice_fixture.h"
 
 static void check_range(const char *text, uint64_t size, enum range_result expected, uint64_t first,

@@ -1,7 +1,7 @@
 /*
  * test_request.c - requests: the same result for all cuts of the bytes, the rules that llhttp does
- * not check, requests that llhttp and head.c read differently, and llhttp's strict mode, which the
- * Makefile must set.
+ * not check, requests that llhttp and head_fields.c read differently, and llhttp's strict mode,
+ * which the Makefile must set.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -128,7 +128,7 @@ static const struct {
 	{ "POST /x HTTP/1.1\r\n Content-Length: 3\r\nHost: a\r\n\r\nabc", REQUEST_BAD, 400, NULL,
 	  NULL, NULL },
 
-	/* llhttp and head.c disagree, or both refuse. */
+	/* llhttp and head_fields.c disagree, or both refuse. */
 	{ "POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\t\r\n\r\n0\r\n\r\n",
 	  REQUEST_BAD, 400, NULL, NULL, NULL },
 	{ "POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\t\r\n"
@@ -191,6 +191,12 @@ static const struct {
 	{ CHUNKED "0\r\nA: b\r\n c\r\n\r\n", REQUEST_BAD, 400, NULL, NULL, NULL },
 	{ CHUNKED "0\r\nA: b\001\r\n\r\n", REQUEST_BAD, 400, NULL, NULL, NULL },
 	{ CHUNKED "0\r\n\rX", REQUEST_BAD, 400, NULL, NULL, NULL },
+	{ CHUNKED "1;;a\r\nb", REQUEST_BAD, 400, NULL, NULL, NULL },
+	{ CHUNKED "1;a=\"\\\r\nb", REQUEST_BAD, 400, NULL, NULL, NULL },
+	{ CHUNKED "1;a=\"\\\"\r\nb", REQUEST_BAD, 400, NULL, NULL, NULL },
+	{ CHUNKED "1;a=\";\"\r\nb\r\n0;\tb\r\n\r\n", REQUEST_DONE, 0, "/x", "b", "" },
+	{ CHUNKED "0\r\n: b\r\n\r\n", REQUEST_BAD, 400, NULL, NULL, NULL },
+	{ CHUNKED "0\r\nb\r\n\r\n", REQUEST_BAD, 400, NULL, NULL, NULL },
 };
 
 static void the_result_does_not_depend_on_the_cuts(void **state)
@@ -258,7 +264,7 @@ static void fields_are_kept_or_evaluated(void **state)
 
 	(void)state;
 	whole(&r, bytes, REQUEST_HEAD);
-	assert_int_equal(r.method, ROUTE_OTHER);
+	assert_int_equal(r.method, METHOD_OTHER);
 	struct slice range = request_value(&r, REQUEST_RANGE, bytes);
 
 	assert_int_equal(range.length, 9);
@@ -307,7 +313,7 @@ static void the_target_decides_about_the_host(void **state)
 	check_authority("GET /x HTTP/1.0\r\n\r\n", "");
 }
 
-/* The bytes behind the header may be overwritten by the next chunks. */
+/* What was parsed behind the header may be overwritten by the next chunks. */
 static void a_chunked_body_can_overwrite_its_buffer(void **state)
 {
 	static const char head[] =
@@ -316,7 +322,8 @@ static void a_chunked_body_can_overwrite_its_buffer(void **state)
 	struct request r;
 	struct body body = { .length = 0 };
 	struct problem problem;
-	char buffer[sizeof head];
+	char buffer[sizeof head + 8];
+	size_t end = sizeof head - 1;
 	enum request_progress progress;
 
 	(void)state;
@@ -326,12 +333,40 @@ static void a_chunked_body_can_overwrite_its_buffer(void **state)
 	memcpy(buffer, head, sizeof head - 1);
 	assert_int_equal(request_feed(&r, buffer, sizeof head - 1, &problem), REQUEST_HEAD);
 	for (size_t i = 0; i < sizeof chunks - 1; i++) {
-		request_rewind(&r, r.head_length);
-		buffer[r.head_length] = chunks[i];
-		progress = request_feed(&r, buffer, r.head_length + 1, &problem);
+		memmove(buffer + r.head_length, buffer + r.fed, end - r.fed);
+		end -= r.fed - r.head_length;
+		r.fed = r.head_length;
+		assert_true(end < sizeof buffer);
+		buffer[end++] = chunks[i];
+		progress = request_feed(&r, buffer, end, &problem);
 		assert_int_equal(progress, i == sizeof chunks - 2 ? REQUEST_DONE : REQUEST_MORE);
 	}
 	assert_string_equal(body.bytes, "hello!");
+}
+
+static void a_line_of_a_chunked_body_has_a_limit(void **state)
+{
+	static const char head[] =
+		"POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1;";
+	char bytes[sizeof head + CHUNKS_LINE_MAX + 8];
+	struct request r;
+	struct body body;
+	struct problem problem;
+
+	(void)state;
+	for (size_t more = 0; more < 2; more++) {
+		size_t at = sizeof head - 1, length = at + CHUNKS_LINE_MAX - 2 + more;
+
+		memcpy(bytes, head, at);
+		memset(bytes + at, 'x', length - at);
+		memcpy(bytes + length, "\r\na", 3);
+		length += 3;
+		const size_t cuts[] = { at + 100, length };
+
+		assert_int_equal(feed(&r, &body, &problem, bytes, cuts, 2),
+		                 more ? REQUEST_BAD : REQUEST_MORE);
+		assert_int_equal(body.length, 1 - more);
+	}
 }
 
 static void a_refused_body_is_bad_without_a_problem(void **state)
@@ -375,6 +410,7 @@ int main(void)
 		cmocka_unit_test(fields_are_kept_or_evaluated),
 		cmocka_unit_test(the_target_decides_about_the_host),
 		cmocka_unit_test(a_chunked_body_can_overwrite_its_buffer),
+		cmocka_unit_test(a_line_of_a_chunked_body_has_a_limit),
 		cmocka_unit_test(a_refused_body_is_bad_without_a_problem),
 	};
 

@@ -40,13 +40,18 @@ static int end(void **state)
 }
 
 /* Commits an epoch, which its number of steps identifies. */
-static void change(unsigned step_count)
+static void change_when(unsigned step_count, bool is_settled)
 {
 	plan.step_count = step_count;
 	assert_int_equal(conf_epochs_prepare(&conf_epochs, &conf, &plan), 0);
-	conf_epochs_commit(&conf_epochs);
-	assert_int_equal(conf_epochs.current->plan.step_count, step_count);
-	assert_ptr_equal(conf_epochs_conf(&conf_epochs), &conf_epochs.current->conf);
+	conf_epochs_commit(&conf_epochs, is_settled);
+	assert_int_equal(conf_epochs_now(&conf_epochs)->plan.step_count, step_count);
+	assert_ptr_equal(conf_epochs_conf(&conf_epochs), &conf_epochs.all->conf);
+}
+
+static void change(unsigned step_count)
+{
+	change_when(step_count, true);
 }
 
 static void the_first_epoch_is_the_current_one(void **state)
@@ -67,7 +72,20 @@ static void a_replaced_epoch_lives_until_the_next_commit(void **state)
 	assert_int_equal(alive(), 2);
 	change(7);
 	assert_int_equal(alive(), 2);
-	assert_int_equal(conf_epochs.replaced->plan.step_count, 6);
+	assert_int_equal(conf_epochs.all->next->plan.step_count, 6);
+}
+
+static void replaced_epochs_live_while_a_worker_may_use_them(void **state)
+{
+	(void)state;
+	change(6);
+	change_when(7, false);
+	change_when(8, false);
+	assert_int_equal(alive(), 4);
+	change(9);
+	assert_int_equal(alive(), 2);
+	change_when(10, false);
+	assert_int_equal(alive(), 3); /* and are freed at the end */
 }
 
 static void a_reference_keeps_an_epoch_alive(void **state)
@@ -112,6 +130,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(the_first_epoch_is_the_current_one, begin, end),
 		cmocka_unit_test_setup_teardown(a_replaced_epoch_lives_until_the_next_commit, begin,
 		                                end),
+		cmocka_unit_test_setup_teardown(replaced_epochs_live_while_a_worker_may_use_them,
+		                                begin, end),
 		cmocka_unit_test_setup_teardown(a_reference_keeps_an_epoch_alive, begin, end),
 		cmocka_unit_test_setup_teardown(a_cancelled_epoch_is_never_current, begin, end),
 		cmocka_unit_test_setup_teardown(the_largest_step_count_of_all_living_epochs_counts,

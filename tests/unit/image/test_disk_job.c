@@ -1,4 +1,4 @@
-/* test_disk_reads.c - which jobs may read the disk, and the order of the others. */
+/* test_disk_job.c - which jobs may read the disk, and the order of the others. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -6,8 +6,7 @@
 
 #include <cmocka.h>
 
-#include "image/disk_job.h"
-#include "image/disk_reads.h"
+#include "image/disk_job.c"
 
 #define MAX 2
 

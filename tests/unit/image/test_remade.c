@@ -1,5 +1,4 @@
-/* test_remade.c - remade images have places among those in flight. */
-#include <errno.h>
+/* test_remade.c - which steps of overload.degrade an image keeps when it is remade. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,28 +7,47 @@
 
 #include <cmocka.h>
 
+#include "image/conf_epoch.h"
 #include "image/remade.c"
 
-static void a_place_that_is_refused_is_not_kept(void **state)
-{
-	static struct image_service images;
-	static struct conf_epoch epoch = { .conf = { .limits = { .images_in_flight = 2 } } };
-	static const struct upload upload = { .service = &images, .epoch = &epoch };
+static struct conf_epoch epoch = { .conf = { .variant_count = 2,
+	                                     .variant = { { .name = "a" }, { .name = "b" } } } };
+static struct upload upload = { .epoch = &epoch, .plan = &epoch.plan };
+static struct remade remade;
+static struct image image = { .upload = &upload, .remade = &remade, .made = 1 << 0 };
 
+/* The image gets its variant a. */
+static void check(const char *steps, const char *expected)
+{
+	char data[256];
+	struct text t;
+	struct writer w = { .image = &image };
+
+	text_init(&t, data, sizeof data);
+	json_init(&w.json, &t);
+	json_object(&w.json, NULL);
+	degraded(&w, json_reader_check(steps, strlen(steps)));
+	json_object_end(&w.json);
+	assert_string_equal(t.data, expected);
+}
+
+static void steps_that_still_apply_are_kept(void **state)
+{
 	(void)state;
-	assert_int_equal(take_place(&upload), 0);
-	assert_int_equal(take_place(&upload), 0);
-	for (int i = 0; i < 3; i++)
-		assert_int_equal(take_place(&upload), -EAGAIN);
-	assert_int_equal(atomic_load(&images.in_flight), 2);
-	atomic_fetch_sub(&images.in_flight, 1);
-	assert_int_equal(take_place(&upload), 0);
+	check("[\"skip a\",\"quality 30\",\"skip b\"]",
+	      "{\"degraded\":[\"quality 30\",\"skip b\"]}");
+	check("[\"quality 30\"]", "{\"degraded\":[\"quality 30\"]}");
+	check("[\"skip a\"]", "{}");
+	check("[]", "{}");
+	remade.is_complete = true;
+	check("[\"skip b\"]", "{}");
+	remade.is_complete = false;
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_place_that_is_refused_is_not_kept),
+		cmocka_unit_test(steps_that_still_apply_are_kept),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

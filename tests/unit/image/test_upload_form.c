@@ -1,4 +1,4 @@
-/* test_form.c - the files and the fields that are kept of a form. */
+/* test_upload_form.c - the files and the fields that are kept of a form. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,8 +9,8 @@
 #include <cmocka.h>
 
 #include "base/pool.h"
-#include "http/form.h"
-#include "image/problem.h"
+#include "http/problem.h"
+#include "image/upload_form.h"
 
 #define FILES 300 /* more than the smallest list has room for */
 

@@ -6,51 +6,112 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
+#include "base/pool.h"
 #include "image/image_service.h"
-#include "image/key_store.h"
 
 static int write_error;
+static unsigned removals;
 
-static bool always_shared(const struct image_service *s)
+static int read_none(struct storage *st, struct key_record *r)
 {
-	(void)s;
-	return true;
-}
-
-static int read_none(struct image_service *s, const uint8_t name[KEY_RECORD_HASH_SIZE],
-                     struct key_record *r, char version[KEY_VERSION_MAX])
-{
-	(void)s;
-	(void)name;
-	(void)r;
-	(void)version;
+	(void)st, (void)r;
 	return -ENOENT;
 }
 
-static int fail_to_write(struct image_service *s, const uint8_t name[KEY_RECORD_HASH_SIZE],
-                         const struct key_record *r, char version[KEY_VERSION_MAX])
+static int fail_to_write(struct storage *st, struct key_record *r)
 {
-	(void)s;
-	(void)name;
-	(void)version;
+	(void)st;
 	assert_false(r->is_settled);
 	return write_error;
 }
 
-#undef fail /* upload_key.c has its own */
-#define key_store_is_shared always_shared
-#define key_store_read read_none
-#define key_store_write fail_to_write
+static int fail_to_read(struct storage *st, struct key_record *r)
+{
+	(void)st, (void)r;
+	return -EIO;
+}
+
+static int lose_the_race(struct storage *st, struct key_record *r)
+{
+	(void)st;
+	assert_true(r->is_settled);
+	return -EEXIST;
+}
+
+static int count_removal(struct storage *st, const char *id)
+{
+	(void)st, (void)id;
+	removals++;
+	return 0;
+}
+
+/* A settled record of another content. */
+static int read_other(struct storage *st, struct key_record *r)
+{
+	(void)st;
+	memset(r->fingerprint, 1, sizeof r->fingerprint);
+	r->created = (uint64_t)time(NULL) + 60;
+	r->is_settled = true;
+	r->failed = 0;
+	r->count = 1;
+	r->id = pool_get(sizeof *r->id);
+	assert_non_null(r->id);
+	memcpy(r->id[0], "01K0000000000000000000000A", sizeof *r->id);
+	return 0;
+}
+
+static int fail_to_look(struct storage *st, char (*id)[ULID_LENGTH + 1], unsigned count,
+                        storage_reader *reader, void *arg)
+{
+	(void)st, (void)id, (void)count, (void)reader, (void)arg;
+	return -EIO;
+}
+
+static int is_there;
+
+static int look(struct storage *st, const char *id)
+{
+	(void)st, (void)id;
+	return is_there;
+}
+
+static int read_nothing(struct storage *st, char (*id)[ULID_LENGTH + 1], unsigned count,
+                        storage_reader *reader, void *arg)
+{
+	(void)st, (void)id, (void)count, (void)reader, (void)arg;
+	return 0;
+}
+
+static int read_unsettled(struct storage *st, struct key_record *r)
+{
+	int err = read_other(st, r);
+
+	r->is_settled = false;
+	return err;
+}
+
+static int note_write(struct storage *st, struct key_record *r)
+{
+	(void)st, (void)r;
+	return 0;
+}
+
 #include "image/upload_key.c"
 
-static struct image_service images;
+static const struct store_class shared = { .is_shared = true,
+	                                   .key_read = read_none,
+	                                   .key_write = fail_to_write };
+static struct image_service images = { .storage.class = &shared };
+static struct upload_keys keys;
 static struct conf_epoch epoch;
 static const struct upload upload = { .service = &images, .epoch = &epoch };
 
-static enum upload_key_verdict begin_with(int error)
+/* Returns the status of the refusal; 0: the upload may start. */
+static unsigned begin_with(int error)
 {
 	struct upload_key *k = upload_key_new();
 
@@ -58,28 +119,108 @@ static enum upload_key_verdict begin_with(int error)
 		abort();
 	k->upload = &upload;
 	write_error = error;
-	upload_key_begin(&images, k);
-	enum upload_key_verdict verdict = k->verdict;
+	assert_false(upload_key_serve(&images, k));
+	bool is_new = k->verdict == UPLOAD_KEY_NEW;
+	unsigned status = k->problem.status;
 
 	/* Only the key of an upload that starts is in progress. */
-	assert_ptr_equal(images.keys.bucket[0], verdict == UPLOAD_KEY_NEW ? k : NULL);
-	if (verdict == UPLOAD_KEY_NEW)
-		give(&images.keys, k);
-	assert_int_equal(k->err, verdict == UPLOAD_KEY_FAILED ? error : 0);
+	assert_ptr_equal(images.keys->bucket[0], is_new ? k : NULL);
+	assert_true(is_new == !status);
+	if (is_new)
+		give(images.keys, k);
 	upload_key_free(k);
-	return verdict;
+	return status;
 }
 
 static void the_first_node_that_writes_a_record_has_the_key(void **state)
 {
 	(void)state;
-	upload_keys_init(&images.keys);
-	assert_int_equal(begin_with(0), UPLOAD_KEY_NEW);
-	assert_int_equal(begin_with(-EEXIST), UPLOAD_KEY_IN_PROGRESS);
-	assert_int_equal(begin_with(-EAGAIN), UPLOAD_KEY_IN_PROGRESS);
-	assert_int_equal(begin_with(-EIO), UPLOAD_KEY_FAILED);
-	assert_int_equal(begin_with(-EOPNOTSUPP), UPLOAD_KEY_FAILED);
-	upload_keys_fini(&images.keys);
+	images.keys = &keys;
+	upload_keys_init(&keys);
+	assert_int_equal(begin_with(0), 0);
+	assert_int_equal(begin_with(-EEXIST), 409);
+	assert_int_equal(begin_with(-EAGAIN), 409);
+	assert_int_equal(begin_with(-EIO), 500);
+	assert_int_equal(begin_with(-EOPNOTSUPP), 500);
+	upload_keys_fini(images.keys);
+	pool_thread_fini();
+}
+
+/* Its images are not looked at: that may take long, and may fail. */
+static void another_content_is_refused_at_once(void **state)
+{
+	static const struct store_class files = { .key_read = read_other, .read = fail_to_look };
+	struct image_service service = { .storage.class = &files, .keys = &keys };
+	struct upload_key *k = upload_key_new();
+
+	(void)state;
+	assert_non_null(k);
+	upload_keys_init(&keys);
+	k->upload = &upload;
+	assert_false(upload_key_serve(&service, k));
+	assert_int_equal(k->problem.status, 422);
+	upload_key_free(k);
+	upload_keys_fini(&keys);
+	pool_thread_fini();
+}
+
+/* The upload may have been answered. Its image.json is damaged, or there is no descriptor for it.
+ */
+static void an_image_that_cannot_be_read_is_not_removed(void **state)
+{
+	static const struct store_class files = { .key_read = read_unsettled,
+		                                  .key_write = note_write,
+		                                  .read = read_nothing,
+		                                  .has = look,
+		                                  .remove = count_removal };
+	struct image_service service = { .storage.class = &files, .keys = &keys };
+
+	(void)state;
+	upload_keys_init(&keys);
+	assert_int_equal(inflight_init(&service.inflight, 1), 0);
+	for (unsigned i = 0; i < 2; i++) {
+		struct upload_key *k = upload_key_new();
+
+		assert_non_null(k);
+		k->upload = &upload;
+		is_there = i ? -EMFILE : 1;
+		removals = 0;
+		assert_false(upload_key_serve(&service, k));
+		assert_int_equal(k->problem.status, i ? 500 : 422);
+		assert_int_equal(removals, 0);
+		upload_key_free(k);
+	}
+	inflight_fini(&service.inflight);
+	upload_keys_fini(&keys);
+	pool_thread_fini();
+}
+
+/* The store does not tell what the record is now. */
+static void a_part_of_an_upload_without_its_key_is_removed(void **state)
+{
+	static const struct store_class lost = { .is_shared = true,
+		                                 .key_read = fail_to_read,
+		                                 .key_write = lose_the_race,
+		                                 .remove = count_removal };
+	static struct image good, bad;
+	struct image *list[2] = { &good, &bad };
+	struct image_service service = { .storage.class = &lost, .keys = &keys };
+	struct upload parts = { .epoch = &epoch, .image_count = 2, .image = list };
+	struct upload_key *k = upload_key_new();
+
+	(void)state;
+	assert_non_null(k);
+	upload_keys_init(&keys);
+	k->upload = &parts;
+	k->verdict = UPLOAD_KEY_NEW;
+	keys.bucket[0] = k;
+	atomic_store(&bad.has_failed, true);
+	removals = 0;
+	assert_false(upload_key_serve(&service, k));
+	assert_int_equal(k->problem.status, 409);
+	assert_int_equal(removals, 2);
+	upload_key_free(k);
+	upload_keys_fini(&keys);
 	pool_thread_fini();
 }
 
@@ -87,6 +228,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_first_node_that_writes_a_record_has_the_key),
+		cmocka_unit_test(another_content_is_refused_at_once),
+		cmocka_unit_test(an_image_that_cannot_be_read_is_not_removed),
+		cmocka_unit_test(a_part_of_an_upload_without_its_key_is_removed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

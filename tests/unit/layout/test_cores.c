@@ -1,4 +1,4 @@
-/* test_quota.c - CPU quotas of control groups, from files of the test. */
+/* test_cores.c - the cores that control groups grant, from files of the test. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,9 +11,9 @@
 
 #include <cmocka.h>
 
-#include "layout/quota.h"
+#include "layout/cores.h"
 
-static char root[] = "/tmp/darkroom-test-quota-XXXXXX";
+static char root[] = "/tmp/darkroom-test-cores-XXXXXX";
 
 static void put(const char *path, const char *data)
 {
@@ -34,15 +34,11 @@ static void put(const char *path, const char *data)
 static unsigned cores_of(const char *membership, unsigned cores)
 {
 	char path[512];
-	struct quota q;
 
 	put("membership", membership);
 	snprintf(path, sizeof path, "%s/membership", root);
-	quota_open(&q, path, root);
-	unsigned granted = quota_cores(&q, cores);
-
-	quota_close(&q);
-	return granted;
+	cores_read(cores, path, root);
+	return cores_usable();
 }
 
 static int make_root(void **state)
@@ -81,6 +77,15 @@ static void the_tightest_quota_of_all_nested_groups_counts(void **state)
 	assert_int_equal(cores_of("0::/\n", 64), 3);
 	assert_int_equal(cores_of("0::/not/here/at/all\n", 64), 3);
 	put("cpu.max", "max 100000\n");
+}
+
+static void a_quota_that_changes_is_seen(void **state)
+{
+	(void)state;
+	put("live/cpu.max", "600000 100000\n");
+	assert_int_equal(cores_of("0::/live\n", 64), 6);
+	put("live/cpu.max", "200000 100000\n");
+	assert_int_equal(cores_usable(), 2);
 }
 
 static void version_1_has_two_files(void **state)
@@ -133,6 +138,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_tightest_quota_of_all_nested_groups_counts),
+		cmocka_unit_test(a_quota_that_changes_is_seen),
 		cmocka_unit_test(version_1_has_two_files),
 		cmocka_unit_test(malformed_files_are_not_a_quota),
 	};

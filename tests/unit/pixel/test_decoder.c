@@ -15,6 +15,7 @@
 #include "pixel/picture_scale.h"
 #include "support/codec_fixture.h"
 #include "support/jpeg_structures.h"
+#include "support/one_call.h"
 
 /* Returns the brightness of the fixture's pixel as displayed. */
 static double luma_of(const struct fixture *f, int x, int y)

@@ -18,6 +18,7 @@
 #include "pixel/picture_scale.h"
 #include "support/codec_fixture.h"
 #include "support/jpeg_structures.h"
+#include "support/one_call.h"
 
 /* A file cut anywhere is rejected or marked as damaged, unless only the EOI is missing. */
 static void truncated_files_are_damaged(void **state)

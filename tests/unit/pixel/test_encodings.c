@@ -14,6 +14,7 @@
 #include "pixel/libjpeg_private.h"
 #include "support/codec_fixture.h"
 #include "support/jpeg_fixture.h"
+#include "support/one_call.h"
 #include "support/picture_fixture.h"
 
 static const struct encoding encodings[] = {

@@ -16,6 +16,7 @@
 #include "pixel/gamut.h"
 #include "pixel/picture_blur.h"
 #include "pixel/picture_job.h"
+#include "support/one_call.h"
 #include "support/picture_fixture.h"
 #include "support/pool_fixture.h"
 

@@ -13,6 +13,7 @@
 #include "base/pool.h"
 #include "pixel/encoder.h"
 #include "pixel/huffman.c" /* for nonzero_zigzag() and struct huffman */
+#include "support/one_call.h"
 #include "support/picture_fixture.h"
 #include "support/pool_fixture.h"
 

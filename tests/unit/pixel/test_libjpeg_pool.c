@@ -18,6 +18,7 @@
 #include "pixel/picture_job.h"
 #include "pixel/picture_scale.h"
 #include "support/jpeg_fixture.h"
+#include "support/one_call.h"
 
 /* This file replaces the pool. All requests from number fail_at on fail. */
 static unsigned request_count, fail_at, in_use;

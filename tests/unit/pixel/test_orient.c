@@ -18,6 +18,7 @@
 #include "pixel/picture_scale.h"
 #include "support/codec_fixture.h"
 #include "support/jpeg_fixture.h"
+#include "support/one_call.h"
 #include "support/picture_fixture.h"
 
 /* Computes the stored position of (x, y) in the displayed picture. The stored picture has width x

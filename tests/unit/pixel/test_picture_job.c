@@ -18,6 +18,7 @@
 #include "pixel/picture_scale.h"
 #include "support/codec_fixture.h"
 #include "support/jpeg_structures.h"
+#include "support/one_call.h"
 #include "support/picture_fixture.h"
 
 /* Runs the job. The test fails without memory. */

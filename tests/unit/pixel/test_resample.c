@@ -16,9 +16,10 @@
 #include "base/pool.h"
 #include "pixel/kernel.h"
 #include "pixel/picture_blur.h"
+#include "pixel/picture_job.h"
 #include "pixel/picture_scale.h"
-#include "pixel/resample.h"
 #include "support/kernel_compare.h"
+#include "support/one_call.h"
 #include "support/picture_fixture.h"
 #include "support/pool_fixture.h"
 

@@ -8,8 +8,8 @@
 #include <cmocka.h>
 #include <jpeglib.h>
 
+#include "pixel/picture_job.h"
 #include "pixel/picture_scale.h"
-#include "pixel/resample.h"
 #include "pixel/weights.h"
 
 /* Returns the scratch memory of scaling a plane that is neither turned nor cropped. */

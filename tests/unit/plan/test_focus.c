@@ -9,8 +9,7 @@
 #include <cmocka.h>
 
 #include "base/check.h"
-#include "image/focus.h"
-#include "image/geometry.h"
+#include "plan/geometry.h"
 #include "support/plan_fixture.h"
 
 static void assert_near(double a, double b)
@@ -149,9 +148,9 @@ static void gravity_belongs_to_the_picture_as_it_is_at_that_place(void **state)
 	/* The top of the picture that was rotated clockwise is the left of the upright one. */
 	const struct plan_step *cover = &plan.step[0];
 
-	assert_int_equal(cover->fit, PLAN_COVER);
-	assert_near(cover->gravity.x, 0);
-	assert_near(cover->gravity.y, .5);
+	assert_int_equal(cover->op.fit, PLAN_COVER);
+	assert_near(cover->op.gravity.x, 0);
+	assert_near(cover->op.gravity.y, .5);
 	assert_int_equal(plan.step[plan_file_of(1)].parent, plan.step[plan_file_of(2)].parent);
 }
 

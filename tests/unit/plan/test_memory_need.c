@@ -12,15 +12,16 @@
 
 #include "base/check.h"
 #include "base/pool.h"
-#include "image/geometry.h"
-#include "image/memory_need.h"
 #include "pixel/encoder.h"
 #include "pixel/picture_blur.h"
 #include "pixel/picture_job.h"
 #include "pixel/picture_scale.h"
+#include "plan/geometry.h"
+#include "plan/memory_need.h"
 #include "stage_ids.h"
 #include "support/codec_fixture.h"
 #include "support/jpeg_structures.h"
+#include "support/one_call.h"
 #include "support/plan_fixture.h"
 
 /* The test has one thread, and a sanitizer has its own heap: a sixth of the cases runs all code. */
@@ -114,20 +115,9 @@ static struct picture *decode(int64_t before, int64_t *most)
 
 static struct picture *make_picture(unsigned index, const struct memory_need *f, struct picture *in)
 {
-	const struct plan_step *s = &plan.step[index];
-	struct picture_job *job;
-	struct geometry g;
-	struct scaling to;
+	const struct operation_image image = { f->width, f->height, f->orientation, NULL };
 
-	geometry_of_step(&g, &plan, index, f->width, f->height, NULL);
-	geometry_scaling(&to, s, &g, f->orientation);
-	if (s->stage == STAGE_SCALE)
-		job = picture_scale_begin(in, &to);
-	else if (s->amount > 0)
-		job = picture_sharpen_begin(in, s->chroma, s->sigma, s->amount);
-	else
-		job = picture_blur_begin(in, s->chroma, s->sigma);
-	return picture_job_finish(job, &resampler);
+	return picture_job_finish(operation_begin(&plan, index, in, &image), &resampler);
 }
 
 /* Runs the whole plan and frees nothing before its end. Returns how much the heap grew at most. */
@@ -148,7 +138,7 @@ static int64_t run_plan(const uint8_t *jpeg, size_t size, int64_t *bound)
 		const struct plan_step *s = &plan.step[i];
 		struct picture *in = s->parent == PLAN_ROOT ? root : result[s->parent];
 
-		if (s->stage == STAGE_JPEG_ENCODE)
+		if (s->op.class == &operation_encode)
 			file[i] = encode(&s->encoding, in, before, &most);
 		else
 			result[i] = make_picture(i, &f, in);

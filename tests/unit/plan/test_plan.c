@@ -13,12 +13,21 @@
 #include "stage_ids.h"
 #include "support/plan_fixture.h"
 
-static void assert_step(int index, unsigned stage, int parent, unsigned children)
+static unsigned children(const struct plan *p, int parent)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < p->step_count; i++)
+		n += p->step[i].parent == parent;
+	return n;
+}
+
+static void assert_step(int index, unsigned stage, int parent, unsigned child_count)
 {
 	assert_true(index >= 0 && (unsigned)index < plan.step_count);
-	assert_int_equal(plan.step[index].stage, stage);
+	assert_int_equal(plan.step[index].op.class->stage, stage);
 	assert_int_equal(plan.step[index].parent, parent);
-	assert_int_equal(plan.step[index].child_count, children);
+	assert_int_equal(children(&plan, index), child_count);
 }
 
 static void variants_share_their_leading_steps(void **state)
@@ -30,18 +39,18 @@ static void variants_share_their_leading_steps(void **state)
 	assert_int_equal(plan_make(), 0);
 	/* medium and blurred share their scale, and thumb is derived from it. */
 	assert_int_equal(plan.step_count, 6);
-	assert_int_equal(plan.root_child_count, 1);
+	assert_int_equal(children(&plan, PLAN_ROOT), 1);
 	assert_int_equal(plan.variant_count, 3);
 	assert_step(0, STAGE_SCALE, PLAN_ROOT, 3);
-	assert_int_equal(plan.step[0].width, 800);
+	assert_int_equal(plan.step[0].op.width, 800);
 	assert_step(1, STAGE_SCALE, 0, 1);
-	assert_int_equal(plan.step[1].width, 160);
+	assert_int_equal(plan.step[1].op.width, 160);
 	assert_step(plan_file_of(0), STAGE_JPEG_ENCODE, 0, 0);
 	assert_step(plan_file_of(1), STAGE_JPEG_ENCODE, 1, 0);
-	assert_int_equal(plan_parent_of(plan_file_of(2))->stage, STAGE_BLUR);
+	assert_int_equal(plan_parent_of(plan_file_of(2))->op.class->stage, STAGE_BLUR);
 	assert_int_equal(plan_parent_of(plan_file_of(2))->parent, 0);
-	assert_true(plan_parent_of(plan_file_of(2))->sigma > 7.99 &&
-	            plan_parent_of(plan_file_of(2))->sigma < 8.01);
+	assert_true(plan_parent_of(plan_file_of(2))->op.sigma > 7.99 &&
+	            plan_parent_of(plan_file_of(2))->op.sigma < 8.01);
 }
 
 static void steps_of_variants_that_are_not_made_are_unneeded(void **state)
@@ -76,11 +85,11 @@ static void parents_precede_their_children(void **state)
 		assert_true(plan.step[i].parent < (int)i);
 	/* whole <- large <- small <- tiny: each is derived from the nearest that is large enough.
 	 */
-	assert_int_equal(plan.root_child_count, 1);
-	assert_int_equal(plan_parent_of(plan_file_of(4))->width, 0);
-	assert_int_equal(plan_parent_of(plan_file_of(2))->width, 2000);
-	assert_int_equal(plan.step[plan_parent_of(plan_file_of(2))->parent].width, 0);
-	assert_int_equal(plan.step[plan_parent_of(plan_file_of(0))->parent].width, 100);
+	assert_int_equal(children(&plan, PLAN_ROOT), 1);
+	assert_int_equal(plan_parent_of(plan_file_of(4))->op.width, 0);
+	assert_int_equal(plan_parent_of(plan_file_of(2))->op.width, 2000);
+	assert_int_equal(plan.step[plan_parent_of(plan_file_of(2))->parent].op.width, 0);
+	assert_int_equal(plan.step[plan_parent_of(plan_file_of(0))->parent].op.width, 100);
 }
 
 static void a_step_is_derived_only_from_a_picture_larger_in_both_directions(void **state)
@@ -90,7 +99,7 @@ static void a_step_is_derived_only_from_a_picture_larger_in_both_directions(void
 	plan_add_variant("high", "scale 100x800 inside");
 	plan_add_variant("near", "scale 500x90 inside");
 	assert_int_equal(plan_make(), 0);
-	assert_int_equal(plan.root_child_count, 3);
+	assert_int_equal(children(&plan, PLAN_ROOT), 3);
 }
 
 static void every_chain_begins_with_a_scale(void **state)
@@ -99,10 +108,10 @@ static void every_chain_begins_with_a_scale(void **state)
 	plan_add_variant("empty", "  ");
 	plan_add_variant("blurred", "blur 2");
 	assert_int_equal(plan_make(), 0);
-	assert_int_equal(plan.root_child_count, 1);
+	assert_int_equal(children(&plan, PLAN_ROOT), 1);
 	assert_step(0, STAGE_SCALE, PLAN_ROOT, 2);
-	assert_int_equal(plan.step[0].width, 0);
-	assert_int_equal(plan.step[0].height, 0);
+	assert_int_equal(plan.step[0].op.width, 0);
+	assert_int_equal(plan.step[0].op.height, 0);
 }
 
 static void a_cover_is_derived_from_one_of_the_same_proportions(void **state)
@@ -114,9 +123,9 @@ static void a_cover_is_derived_from_one_of_the_same_proportions(void **state)
 	plan_add_variant("inside", "scale 100x100 inside");
 	plan_add_variant("exact", "scale 100x75 exact");
 	assert_int_equal(plan_make(), 0);
-	assert_int_equal(plan.root_child_count, 4);
-	assert_int_equal(plan.step[0].fit, PLAN_COVER);
-	assert_int_equal(plan.step[0].width, 800);
+	assert_int_equal(children(&plan, PLAN_ROOT), 4);
+	assert_int_equal(plan.step[0].op.fit, PLAN_COVER);
+	assert_int_equal(plan.step[0].op.width, 800);
 	assert_int_equal(plan_parent_of(plan_file_of(1))->parent, 1);
 	assert_int_equal(plan.step[1].parent, 0);
 	assert_int_equal(plan_parent_of(plan_file_of(2))->parent, PLAN_ROOT);
@@ -131,7 +140,7 @@ static void every_fit_is_derived_from_the_whole_image(void **state)
 	plan_add_variant("cover", "scale 800x600 cover");
 	plan_add_variant("exact", "scale 800x600 exact");
 	assert_int_equal(plan_make(), 0);
-	assert_int_equal(plan.root_child_count, 1);
+	assert_int_equal(children(&plan, PLAN_ROOT), 1);
 	assert_int_equal(plan_parent_of(plan_file_of(1))->parent, 0);
 	assert_int_equal(plan_parent_of(plan_file_of(2))->parent, 0);
 }
@@ -145,13 +154,13 @@ static void an_enlarged_picture_is_never_a_source(void **state)
 	plan_add_variant("small", "scale 100x100 inside");
 	conf.variant[0].enlarge = CONF_YES;
 	assert_int_equal(plan_make(), 0);
-	assert_int_equal(plan.root_child_count, 2);
+	assert_int_equal(children(&plan, PLAN_ROOT), 2);
 	/* It may be derived itself. */
 	conf.variant[0].enlarge = CONF_NO;
 	conf.variant[1].enlarge = CONF_YES;
 	assert_int_equal(plan_make(), 0);
-	assert_int_equal(plan.root_child_count, 1);
-	assert_true(plan_parent_of(plan_file_of(1))->may_enlarge);
+	assert_int_equal(children(&plan, PLAN_ROOT), 1);
+	assert_true(plan_parent_of(plan_file_of(1))->op.may_enlarge);
 }
 
 static void a_step_serves_variants_with_less_chroma(void **state)
@@ -183,11 +192,11 @@ static void a_step_never_serves_a_variant_with_more_chroma(void **state)
 	plan_add_variant("small", "scale 160x160 inside");
 	conf.variant[1].chroma = CONF_CHROMA_444;
 	assert_int_equal(plan_make(), 0);
-	assert_int_equal(plan.root_child_count, 2);
+	assert_int_equal(children(&plan, PLAN_ROOT), 2);
 	plan_add_variant("grey", "scale 100x100 inside, grayscale");
 	conf.variant[1].chroma = CONF_CHROMA_420;
 	assert_int_equal(plan_make(), 0);
-	assert_int_equal(plan.root_child_count, 1);
+	assert_int_equal(children(&plan, PLAN_ROOT), 1);
 }
 
 static void sharpening_and_blurring_are_different_steps(void **state)
@@ -198,10 +207,10 @@ static void sharpening_and_blurring_are_different_steps(void **state)
 	plan_add_variant("c", "sharpen 0.5 1");
 	plan_add_variant("d", "sharpen .5 2");
 	assert_int_equal(plan_make(), 0);
-	assert_int_equal(plan.step[0].child_count, 3);
+	assert_int_equal(children(&plan, 0), 3);
 	assert_int_equal(plan.step[plan_file_of(1)].parent, plan.step[plan_file_of(2)].parent);
-	assert_true(plan_parent_of(plan_file_of(1))->amount > .49 &&
-	            plan_parent_of(plan_file_of(1))->sigma > .99);
+	assert_true(plan_parent_of(plan_file_of(1))->op.amount > .49 &&
+	            plan_parent_of(plan_file_of(1))->op.sigma > .99);
 }
 
 static void a_file_is_encoded_as_its_variant_says(void **state)
@@ -257,7 +266,7 @@ static void a_level_makes_fewer_and_cheaper_files(void **state)
 	assert_int_equal(plan_make_level(4), 0);
 	assert_int_equal(plan.step_count, 2); /* nothing of a skipped variant is left */
 	assert_step(0, STAGE_SCALE, PLAN_ROOT, 1);
-	assert_int_equal(plan.step[0].width, 160);
+	assert_int_equal(plan.step[0].op.width, 160);
 	assert_false(plan.step[plan_file_of(1)].encoding.is_optimized);
 	assert_int_equal(plan_make(), 0);
 	assert_int_equal(plan.step_count, 6);

@@ -18,8 +18,8 @@ static void blanks_between_words_are_ignored(void **state)
 	plan_add_variant("v", " scale\t7x9   inside ,blur .5,scale 65500x1 inside");
 	assert_int_equal(plan_make(), 0);
 	assert_int_equal(plan.step_count, 4);
-	assert_int_equal(plan.step[0].width, 7);
-	assert_int_equal(plan.step[0].height, 9);
+	assert_int_equal(plan.step[0].op.width, 7);
+	assert_int_equal(plan.step[0].op.height, 9);
 }
 
 static const struct {
@@ -120,11 +120,11 @@ static void rotations_are_merged_into_a_last_step(void **state)
 	plan_add_variant("not", "rotate 90, rotate 270");
 	plan_add_variant("back", "rotate 180");
 	assert_int_equal(plan_make(), 0);
-	assert_int_equal(plan_parent_of(plan_file_of(1))->rotation, 270);
+	assert_int_equal(plan_parent_of(plan_file_of(1))->op.rotation, 270);
 	assert_int_equal(plan_parent_of(plan_file_of(1))->parent,
 	                 plan.step[plan_file_of(0)].parent);
-	assert_int_equal(plan_parent_of(plan_file_of(2))->rotation, 0);
-	assert_int_equal(plan_parent_of(plan_file_of(3))->rotation, 180);
+	assert_int_equal(plan_parent_of(plan_file_of(2))->op.rotation, 0);
+	assert_int_equal(plan_parent_of(plan_file_of(3))->op.rotation, 180);
 	assert_int_equal(plan_parent_of(plan_file_of(3))->parent,
 	                 plan.step[plan_file_of(2)].parent);
 }

@@ -1,4 +1,4 @@
-/* test_agent.c - the weight of a server: the least free share of its room. */
+/* test_agent_check.c - the weight of a server: the least free share of its room. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "http/agent.h"
+#include "resource/admin_service.h"
 
 static void the_weight_is_the_free_share_of_the_places(void **state)
 {

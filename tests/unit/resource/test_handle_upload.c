@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "http/handle_upload.c"
+#include "resource/handle_upload.c"
 
 /* Appends an error whose names have this length in bytes. Returns what it adds. */
 static const char *add(struct errors *e, struct text *t, size_t names)

@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "http/stats_stream.h"
+#include "resource/stats_stream.h"
 
 struct fixture {
 	struct stats_stream stream;
@@ -25,9 +25,9 @@ struct fixture {
 
 static struct fixture f;
 
-static void write_document(void *arg, struct text *to)
+static void write_document(const struct report_source *source, struct text *to)
 {
-	assert_ptr_equal(arg, &f);
+	assert_ptr_equal(source, &f);
 	text_printf(to, "%u", ++f.made);
 	for (size_t i = 0; i < f.size; i++)
 		text_puts(to, "x");
@@ -37,7 +37,8 @@ static void write_document(void *arg, struct text *to)
 static int tick(unsigned ms)
 {
 	f.now += ms * NS_PER_MS;
-	return stats_stream_tick(&f.stream, f.now, write_document, &f);
+	return stats_stream_tick(&f.stream, f.now, write_document,
+	                         (const struct report_source *)(const void *)&f);
 }
 
 static int setup(void **state)

@@ -6,87 +6,87 @@
 
 #include <cmocka.h>
 
-#include "s3/s3_breaker.h"
+#include "s3/s3_client.c"
 
 #define START (5 * NS_PER_S)
 
 /* Fails until the breaker opens. Returns when. */
-static uint64_t open_it(struct s3_breaker *b)
+static uint64_t open_it(struct breaker *b)
 {
 	uint64_t now = START;
 
-	while (!s3_breaker_failed(b, 1, now, now))
+	while (!breaker_failed(b, 1, now, now))
 		now += 100 * NS_PER_MS;
 	return now;
 }
 
 static void few_failures_leave_it_closed(void **state)
 {
-	struct s3_breaker b = { .is_open = false };
+	struct breaker b = { .is_open = false };
 
 	(void)state;
 	for (unsigned i = 0; i < 100; i++) /* at once: a blip */
-		assert_false(s3_breaker_failed(&b, 1, START, START));
+		assert_false(breaker_failed(&b, 1, START, START));
 	assert_false(b.is_open);
-	assert_false(s3_breaker_succeeded(&b));
+	assert_false(breaker_succeeded(&b));
 	/* A success in between, for any time. */
 	for (unsigned i = 0; i < 100; i++) {
-		assert_false(s3_breaker_failed(&b, 1, START, START + i * NS_PER_S));
-		assert_false(s3_breaker_succeeded(&b));
+		assert_false(breaker_failed(&b, 1, START, START + i * NS_PER_S));
+		assert_false(breaker_succeeded(&b));
 	}
 }
 
 static void rare_failures_leave_it_closed(void **state)
 {
-	struct s3_breaker b = { .is_open = false };
+	struct breaker b = { .is_open = false };
 
 	(void)state;
-	for (unsigned i = 0; i + 1 < S3_BREAKER_WEIGHT; i++)
-		assert_false(s3_breaker_failed(&b, 1, START, START + i * 60 * NS_PER_S));
+	for (unsigned i = 0; i + 1 < BREAKER_WEIGHT; i++)
+		assert_false(breaker_failed(&b, 1, START, START + i * 60 * NS_PER_S));
 	assert_false(b.is_open);
 }
 
 static void it_opens_after_a_second_of_failures(void **state)
 {
-	struct s3_breaker b = { .is_open = false };
+	struct breaker b = { .is_open = false };
 
 	(void)state;
 	uint64_t now = open_it(&b);
 
-	assert_true(now >= START + S3_BREAKER_OPEN_NS);
+	assert_true(now >= START + BREAKER_OPEN_NS);
 	assert_true(b.is_open);
-	assert_false(s3_breaker_failed(&b, 1, now, now)); /* it was open */
+	assert_false(breaker_failed(&b, 1, now, now)); /* it was open */
 }
 
 static void two_requests_without_an_answer_open_it(void **state)
 {
-	struct s3_breaker b = { .is_open = false };
+	struct breaker b = { .is_open = false };
 	uint64_t now = START + 5 * NS_PER_S;
 
 	(void)state;
-	assert_false(s3_breaker_failed(&b, S3_BREAKER_TIMEOUT, START, now));
-	assert_true(s3_breaker_failed(&b, S3_BREAKER_TIMEOUT, START, now));
+	assert_false(breaker_failed(&b, BREAKER_TIMEOUT, START, now));
+	assert_true(breaker_failed(&b, BREAKER_TIMEOUT, START, now));
 }
 
 /* Results of before and after a pause of the process come at once. */
 static void a_few_failures_around_a_pause_leave_it_closed(void **state)
 {
-	struct s3_breaker b = { .is_open = false };
+	struct breaker b = { .is_open = false };
 
 	(void)state;
-	for (unsigned i = 0; i + 1 < S3_BREAKER_WEIGHT; i++)
-		assert_false(s3_breaker_failed(&b, 1, START, START + 5 * NS_PER_S));
-	assert_false(s3_breaker_succeeded(&b));
+	for (unsigned i = 0; i + 1 < BREAKER_WEIGHT; i++)
+		assert_false(breaker_failed(&b, 1, START, START + 5 * NS_PER_S));
+	assert_false(breaker_succeeded(&b));
 }
 
 static void a_success_closes_it(void **state)
 {
-	struct s3_breaker b = { .is_open = false };
+	struct breaker b = { .is_open = false };
 	uint64_t now = open_it(&b);
 
 	(void)state;
-	assert_true(s3_breaker_succeeded(&b));
-	assert_false(s3_breaker_failed(&b, 1, now, now)); /* counts from 0 */
+	assert_true(breaker_succeeded(&b));
+	assert_false(breaker_failed(&b, 1, now, now)); /* counts from 0 */
 }
 
 int main(void)

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 #include <netinet/in.h>
 #include <pthread.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -23,7 +24,7 @@
 
 #define REQUEST_MAX 4096
 #define ANSWERS_MAX 8
-#define KEY "spool/x.lease"
+#define KEY "keys/x"
 #define DATA "node 7\n"
 #define DATA_HASH "dfb55d6e7109cfc13bb1451b03c640d806c081e9cf3f355992c9df4abc74038f"
 
@@ -36,11 +37,11 @@ static struct server {
 	unsigned count;
 } server;
 
-static struct conf conf = { .store = { .s3_bucket = "photos",
-	                               .s3_region = "r",
-	                               .s3_connections = 1,
-	                               .s3_timeout_ms = 5000 } };
-static struct s3_store store;
+static struct conf conf = {
+	.store = { .s3_bucket = "photos", .s3_region = "r", .s3_timeout_ms = 5000 },
+	.experiment = { .s3_connections = 1 }
+};
+static struct s3_client *client;
 static char etag[S3_ETAG_MAX], got[S3_ETAG_MAX], stored[256], same[512], other[512];
 
 /* Reads a request, whose body is DATA if it has one. Returns false at the connection's end. */
@@ -101,17 +102,15 @@ static int begin(void **state)
 	assert_int_equal(listen(server.listener, 4), 0);
 	snprintf(conf.store.s3_endpoint, sizeof conf.store.s3_endpoint, "http://127.0.0.1:%u",
 	         ntohs(address.sin_port));
-	memset(&store, 0, sizeof store);
-	assert_int_equal(s3_client_new(&store.client, &conf, AT_FDCWD), 0);
-	s3_client_set_secret(store.client, &(struct s3_secret){ .id = "i", .secret = "s" });
-	assert_int_equal(s3_client_start(store.client), 0);
+	assert_int_equal(s3_client_open(&client, &conf, AT_FDCWD), 0);
+	assert_int_equal(s3_client_start(client), 0);
 	return 0;
 }
 
 static int end(void **state)
 {
 	(void)state;
-	s3_client_free(store.client);
+	s3_client_close(client);
 	close(server.listener);
 	return 0;
 }
@@ -120,7 +119,7 @@ static int end(void **state)
 static int put(const char *match)
 {
 	assert_int_equal(pthread_create(&server.thread, NULL, serve, NULL), 0);
-	int err = s3_put_if(&store, KEY, DATA, strlen(DATA), match, got);
+	int err = s3_put_if(client, KEY, DATA, strlen(DATA), match, got);
 
 	shutdown(server.listener, SHUT_RDWR);
 	pthread_join(server.thread, NULL);
@@ -254,6 +253,18 @@ static void make_answers(void)
 	         sum);
 }
 
+/* Writes the keys of the account. */
+static void write_secret(void)
+{
+	static const char keys[] = "aws_access_key_id = i\naws_secret_access_key = s\n";
+	int fd = memfd_create("keys", 0);
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, keys, sizeof keys - 1), sizeof keys - 1);
+	snprintf(conf.store.s3_credentials, sizeof conf.store.s3_credentials, "/proc/self/fd/%d",
+	         fd);
+}
+
 int main(void)
 {
 	static unsigned first, second = 1, third = 2;
@@ -276,5 +287,6 @@ int main(void)
 	};
 
 	make_answers();
+	write_secret();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,10 +8,10 @@
 
 #include <cmocka.h>
 
+#include "layout/cores.h"
 #include "layout/placement.h"
-#include "sched/affinity.h"
-#include "sched/mechanism.h"
-#include "sched/schedule.h"
+#include "sched/core/mechanism.h"
+#include "sched/core/schedule.h"
 
 static const struct mechanism one_core_each = { .has_core_per_worker = true };
 
@@ -41,10 +41,10 @@ static unsigned place(const struct topology *t, unsigned first, unsigned second)
 	for (unsigned i = 0; i < CONF_THREADS_MAX; i++)
 		s.core[i] = 99;
 	assert_int_equal(placement_domains(&expected, t, s.domain_cores, 2), 0);
-	assert_int_equal(affinity_place(t, &s), 0);
+	assert_int_equal(domains_place(t, &s), 0);
 	assert_true(s.is_bound);
 	for (unsigned i = 0; i < s.worker_count; i++) {
-		struct topology_range cores = affinity_cores(&s, i);
+		struct topology_range cores = domains_worker_cores(&s, i);
 
 		assert_int_equal(s.core[i], expected.worker[i].core);
 		assert_int_equal(cores.first, expected.worker[i].core);
@@ -60,15 +60,24 @@ static void each_worker_gets_the_core_of_its_placement(void **state)
 	unsigned elsewhere = 0;
 
 	(void)state;
-	if (topology_cpu_quota(t) < topology_core_count(t)) {
-		topology_free(t);
-		skip(); /* with a quota no worker is bound */
-	}
+	cores_read(topology_core_count(t), "", ""); /* with a quota no worker is bound */
 	/* The second domain needs a whole socket. Then the first one begins at another core. */
 	for (unsigned first = 1; first < 8; first++)
 		for (unsigned second = 1; first + second <= 8; second++)
 			elsewhere += place(t, first, second) != 0;
 	assert_true(elsewhere > 0);
+	topology_free(t);
+}
+
+static void with_a_quota_no_worker_is_bound(void **state)
+{
+	struct schedule s = { .is_bound = true, .worker_count = 2, .domain_count = 1 };
+	struct topology *t = machine("Package:1 Core:2 PU:1");
+
+	(void)state;
+	cores_read(1, "", "");
+	assert_int_equal(domains_place(t, &s), 0);
+	assert_false(s.is_bound);
 	topology_free(t);
 }
 
@@ -79,8 +88,8 @@ static void without_binding_no_worker_has_a_core(void **state)
 	struct topology *t = machine("Package:1 Core:2 PU:1");
 
 	(void)state;
-	assert_int_equal(affinity_place(t, &s), 0);
-	assert_int_equal(affinity_cores(&s, 0).count, 0);
+	assert_int_equal(domains_place(t, &s), 0);
+	assert_int_equal(domains_worker_cores(&s, 0).count, 0);
 	topology_free(t);
 }
 
@@ -88,6 +97,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_worker_gets_the_core_of_its_placement),
+		cmocka_unit_test(with_a_quota_no_worker_is_bound),
 		cmocka_unit_test(without_binding_no_worker_has_a_core),
 	};
 

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "base/check.h"
-#include "sched/batch_size.h"
+#include "sched/control/controllers.c"
 
 static void steady_throughput_shrinks_the_batch(void **state)
 {

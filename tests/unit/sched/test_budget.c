@@ -6,9 +6,9 @@
 
 #include <cmocka.h>
 
-#include "sched/budget.h"
-#include "sched/scarcity.h"
-#include "sched/stage.h"
+#include "sched/core/resources.h"
+#include "sched/core/stage.h"
+#include "sched/limits/budget.h"
 
 #define TOTAL 2048 /* half for bodies; 128 of it for small ones alone, which have at most 16 */
 #define SMALL_SLICE 128
@@ -26,7 +26,7 @@ void stage_push(struct stage *s, unsigned instance, struct event *ev)
 }
 
 static struct event events[8];
-static const uint8_t one[KEY_SIZE] = { 1 }, two[KEY_SIZE] = { 2 };
+static const unsigned none = BUDGET_NO_CLIENT, one = 0, two = BUDGET_CLIENTS - 1;
 static struct budget b;
 
 static struct budget_waiter waiter(unsigned i)
@@ -34,18 +34,18 @@ static struct budget_waiter waiter(unsigned i)
 	return (struct budget_waiter){ .event = &events[i] };
 }
 
-static struct budget_body body(enum budget_class class, const uint8_t *key)
+static struct budget_body body(enum budget_class class, unsigned client)
 {
 	struct budget_body result;
 
-	budget_body_init(&b, &result, class, key);
+	budget_body_init(&b, &result, class, client);
 	return result;
 }
 
 /* A large body that holds bytes. */
-static struct budget_body holder(const uint8_t *key, uint64_t bytes)
+static struct budget_body holder(unsigned client, uint64_t bytes)
 {
-	struct budget_body result = body(BUDGET_BODY, key);
+	struct budget_body result = body(BUDGET_BODY, client);
 
 	assert_true(budget_body_try(&b, &result, bytes));
 	return result;
@@ -76,13 +76,13 @@ static void assert_pushed(unsigned index, unsigned event)
 
 static void bodies_leave_half_to_images(void **state)
 {
-	struct budget_body small = body(BUDGET_SMALL_BODY, NULL);
+	struct budget_body small = body(BUDGET_SMALL_BODY, none);
 	struct budget_waiter image = waiter(0), second = waiter(1);
 
 	(void)state;
 	assert_int_equal(budget_max(&b), TOTAL / 2);
 	assert_int_equal(budget_small_max(&b), 16);
-	struct budget_body large = holder(NULL, LARGE_MAX);
+	struct budget_body large = holder(none, LARGE_MAX);
 
 	assert_true(budget_body_try(&b, &small, SMALL_SLICE));
 	assert_false(budget_body_try(&b, &small, 1));
@@ -96,8 +96,8 @@ static void bodies_leave_half_to_images(void **state)
 
 static void small_bodies_have_a_slice_of_their_own(void **state)
 {
-	struct budget_body full = holder(NULL, LARGE_MAX), other = body(BUDGET_BODY, NULL),
-			   small = body(BUDGET_SMALL_BODY, NULL);
+	struct budget_body full = holder(none, LARGE_MAX), other = body(BUDGET_BODY, none),
+			   small = body(BUDGET_SMALL_BODY, none);
 	struct budget_waiter w = waiter(0);
 
 	(void)state;
@@ -112,7 +112,7 @@ static void small_bodies_have_a_slice_of_their_own(void **state)
 
 static void a_large_body_alone_may_have_the_slice(void **state)
 {
-	struct budget_body large = holder(NULL, LARGE_MAX);
+	struct budget_body large = holder(none, LARGE_MAX);
 
 	(void)state;
 	assert_true(budget_body_try(&b, &large, SMALL_SLICE));
@@ -139,8 +139,8 @@ static void reservations_are_granted_in_order(void **state)
 
 static void a_cancelled_reservation_lets_smaller_ones_pass(void **state)
 {
-	struct budget_body all = holder(NULL, LARGE_MAX - 20), body0 = body(BUDGET_BODY, NULL),
-			   body1 = body(BUDGET_BODY, NULL), body2 = body(BUDGET_BODY, NULL);
+	struct budget_body all = holder(none, LARGE_MAX - 20), body0 = body(BUDGET_BODY, none),
+			   body1 = body(BUDGET_BODY, none), body2 = body(BUDGET_BODY, none);
 	struct budget_waiter large = waiter(0), small = waiter(1), last = waiter(2);
 
 	(void)state;
@@ -160,7 +160,7 @@ static void a_cancelled_reservation_lets_smaller_ones_pass(void **state)
 static void a_release_grants_reservations_of_the_other_class(void **state)
 {
 	struct budget_waiter image = waiter(1), w = waiter(0);
-	struct budget_body late = body(BUDGET_BODY, NULL);
+	struct budget_body late = body(BUDGET_BODY, none);
 
 	(void)state;
 	assert_true(budget_reserve_image(&b, TOTAL / 2, &image));
@@ -177,7 +177,7 @@ static void a_release_grants_reservations_of_the_other_class(void **state)
 
 static void the_line_is_fair_to_clients(void **state)
 {
-	struct budget_body all = holder(NULL, LARGE_MAX), line[4];
+	struct budget_body all = holder(none, LARGE_MAX), line[4];
 	struct budget_waiter w[4];
 
 	(void)state;
@@ -217,7 +217,7 @@ static void a_client_leaves_a_quarter_to_others(void **state)
 
 static void the_last_of_bodies_that_wait_for_each_other_is_refused(void **state)
 {
-	struct budget_body first = holder(NULL, 450), second = holder(NULL, 440);
+	struct budget_body first = holder(none, 450), second = holder(none, 440);
 	struct budget_waiter w0 = waiter(0), w1 = waiter(1);
 
 	(void)state;
@@ -237,8 +237,8 @@ static void the_last_of_bodies_that_wait_for_each_other_is_refused(void **state)
 
 static void a_release_that_helps_no_body_refuses_the_last(void **state)
 {
-	struct budget_body first = holder(NULL, 400), second = holder(NULL, 400),
-			   third = holder(NULL, 90);
+	struct budget_body first = holder(none, 400), second = holder(none, 400),
+			   third = holder(none, 90);
 	struct budget_waiter w0 = waiter(0), w1 = waiter(1);
 
 	(void)state;
@@ -289,7 +289,7 @@ static void a_copy_counts_for_the_same_client(void **state)
 /* Responses: they are there already. */
 static void added_bytes_may_exceed_the_limits(void **state)
 {
-	struct budget_body large = holder(NULL, LARGE_MAX), small = body(BUDGET_SMALL_BODY, one),
+	struct budget_body large = holder(none, LARGE_MAX), small = body(BUDGET_SMALL_BODY, one),
 			   late = body(BUDGET_SMALL_BODY, two);
 	struct budget_waiter w = waiter(0), image = waiter(1);
 

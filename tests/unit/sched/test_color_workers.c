@@ -13,9 +13,9 @@
 #include "base/queue.c" /* for the cells: a push is stopped halfway */
 
 #include "conf/conf.h"
-#include "sched/graph.h"
-#include "sched/idle.h"
-#include "sched/runtime.h"
+#include "sched/core/graph.h"
+#include "sched/core/idle.h"
+#include "sched/core/runtime.h"
 
 enum { FIRST = 0, SECOND };
 
@@ -59,7 +59,7 @@ static struct graph *start(enum conf_discipline discipline)
 	snprintf(conf.scheduler.policy, sizeof conf.scheduler.policy, "color");
 	conf.scheduler.threads = 2;
 	conf.scheduler.discipline = discipline;
-	conf.scheduler.idle = CONF_IDLE_WAKE;
+	conf.experiment.idle = CONF_IDLE_WAKE;
 	if (layout_replicas)
 		conf.layout.mode = CONF_LAYOUT_REPLICATE;
 	conf.layout.replicas = layout_replicas;

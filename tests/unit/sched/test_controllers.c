@@ -5,18 +5,26 @@
 
 #include <unistd.h>
 
-#include "sched/controllers.c" /* for the states of the controllers */
-#include "sched/schedule_switch.h"
+#include "sched/control/controllers.c" /* for the states of the controllers */
+#include "sched/core/graph.h"
+
+/* As the main thread of the daemon does. */
+static int tick(void)
+{
+	int adoption_ms = graph_tick(run.graph), ms = controllers_tick(run.graph);
+
+	return adoption_ms > 0 ? adoption_ms : ms;
+}
 
 /* Ticks until no schedule is retired, as the main thread of the daemon does. */
 static void tick_until_adopted(void)
 {
-	for (; run.graph->retired; usleep(500))
-		graph_tick(run.graph);
+	for (; !graph_is_settled(run.graph); usleep(500))
+		tick();
 }
 
 /* Makes every pool and every batch change its size at the next step. */
-static void force_sizes(struct seda_controller *c, unsigned turn)
+static void force_sizes(struct seda *c, unsigned turn)
 {
 	for (unsigned i = 0; i < graph_row_count; i++) {
 		for (unsigned pool = 0; pool < run.graph->replica_count; pool++) {
@@ -44,32 +52,32 @@ static unsigned pool_of(unsigned stage)
 }
 
 /* Lets a second pass every millisecond. */
-static void control_in(enum conf_layout layout)
+static void control_in(enum conf_layout_mode layout)
 {
 	struct setting setting = { .policy = "cohort", .is_switched = true, .layout = layout };
 	unsigned turns = 0, most = 0, replicas = layout == CONF_LAYOUT_REPLICATE ? 2 : 1;
 	struct conf conf;
 
 	run_start(&setting, EVENTS_MAX, 300, 0);
-	assert_int_equal(graph_tick(run.graph), -1); /* other policies have no controllers */
+	assert_int_equal(tick(), -1); /* other policies have no controllers */
 	setting.policy = "seda";
 	setting.is_online = layout == CONF_LAYOUT_PARTITION;
 	run_conf(&conf, &setting);
 	conf.scheduler.dynamic = CONF_YES;
 	run_describe(&setting);
-	assert_int_equal(graph_switch(run.graph, &conf), 0);
-	struct controllers *c = run.graph->controllers;
+	run_switch(&conf);
+	struct controllers *c = controllers_of(run.graph);
 
-	assert_in_range(graph_tick(run.graph), 1, 1001);
+	assert_in_range(tick(), 1, 1001);
 	while (atomic_load(&run.behind) || turns < 20 ||
-	       (setting.is_online && controllers_repartitions(c) < 2)) {
+	       (setting.is_online && atomic_load(&run.graph->repartitions) < 2)) {
 		fake_clock_advance(NS_PER_S);
-		if (!run.graph->retired) {
+		if (graph_is_settled(run.graph)) {
 			force_sizes(&c->seda, turns++);
 			if (setting.is_online && turns % 4 == 0)
 				force_parts(&c->repartition, turns / 16 % 3);
 		}
-		assert_in_range(graph_tick(run.graph), 1, 1001);
+		assert_in_range(tick(), 1, 1001);
 		for (unsigned i = FIRST; i <= THIRD; i++)
 			most = pool_of(i) > most ? pool_of(i) : most;
 		assert_int_equal(pool_of(SECOND), 2 * replicas); /* exclusive: of fixed size */
@@ -77,7 +85,7 @@ static void control_in(enum conf_layout layout)
 	}
 	assert_int_equal(most, 9 * replicas);
 	/* A switch restores the configured sizes, at any time. */
-	assert_int_equal(graph_switch(run.graph, &conf), 0);
+	run_switch(&conf);
 	assert_int_equal(pool_of(FIRST), 2 * replicas);
 	run_finish();
 }
@@ -103,13 +111,13 @@ static void parts_change_without_losing_events(void **state)
 		unsigned turns = 0;
 
 		run_start(&setting, EVENTS_MAX, 200, 0);
-		struct controllers *c = run.graph->controllers;
+		struct controllers *c = controllers_of(run.graph);
 
 		/* On a busy machine the events may have ended before the third change. */
-		while (atomic_load(&run.behind) || controllers_repartitions(c) < 3) {
+		while (atomic_load(&run.behind) || atomic_load(&run.graph->repartitions) < 3) {
 			force_parts(&c->repartition, turns++ / 4 % 3);
-			c->repartition.base.due_ns = 1;
-			assert_true(graph_tick(run.graph) > 0);
+			c->due_ns[REPARTITION] = 1;
+			assert_true(tick() > 0);
 			usleep(500);
 		}
 		tick_until_adopted();
@@ -132,16 +140,16 @@ static void controllers_step_in_turns_when_they_are_due(void **state)
 	fake_clock_stop();
 	run_conf(&conf, &setting);
 	conf.scheduler.dynamic = CONF_YES;
-	conf.layout.online_interval_ms = 1500;
-	assert_int_equal(graph_switch(run.graph, &conf), 0);
-	assert_int_equal(graph_tick(run.graph), 1001); /* until the first sample of the pools */
+	conf.experiment.online_interval_ms = 1500;
+	run_switch(&conf);
+	assert_int_equal(tick(), 1001); /* until the first sample of the pools */
 	fake_clock_advance(NS_PER_S);
-	assert_int_equal(graph_tick(run.graph), 10); /* a step, with or without a change */
+	assert_int_equal(tick(), 1); /* a step, with or without a change */
 	tick_until_adopted();
-	assert_int_equal(graph_tick(run.graph), 501); /* until the check of the parts */
+	assert_int_equal(tick(), 501); /* until the check of the parts */
 	fake_clock_advance(NS_PER_S / 2);
-	assert_int_equal(graph_tick(run.graph), 10);
-	assert_int_equal(graph_tick(run.graph), 501); /* until the second sample of the pools */
+	assert_int_equal(tick(), 1);
+	assert_int_equal(tick(), 501); /* until the second sample of the pools */
 	fake_clock_run();
 	run_finish();
 }
@@ -156,12 +164,12 @@ static void a_controller_that_fails_stops_until_the_next_switch(void **state)
 	run_wait();
 	run_conf(&conf, &setting);
 	conf.scheduler.dynamic = CONF_YES;
-	assert_int_equal(graph_switch(run.graph, &conf), 0);
-	assert_true(graph_tick(run.graph) > 0);
-	controllers_finish(run.graph->controllers, atomic_load(&run.graph->schedule), -ENOMEM);
-	assert_int_equal(graph_tick(run.graph), -1);
-	assert_int_equal(graph_switch(run.graph, &conf), 0);
-	assert_true(graph_tick(run.graph) > 0);
+	run_switch(&conf);
+	assert_true(tick() > 0);
+	finish(controllers_of(run.graph), atomic_load(&run.graph->schedule), -ENOMEM);
+	assert_int_equal(tick(), -1);
+	run_switch(&conf);
+	assert_true(tick() > 0);
 	run_finish();
 }
 

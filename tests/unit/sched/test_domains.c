@@ -6,8 +6,8 @@
 
 #include "base/json.h"
 #include "base/text.h"
-#include "sched/graph_stats.h"
-#include "sched/schedule_build.h"
+#include "sched/core/schedule.h"
+#include "sched/report/graph_report.h"
 
 /* Replicas that do not help each other, replicas that do, and parts. */
 static const struct setting layouts[] = {
@@ -17,7 +17,7 @@ static const struct setting layouts[] = {
 };
 
 /* Every policy but thread-per-connection, which expects the shared layout. */
-static const char *policies[POLICY_COUNT_MAX];
+static const char *policies[POLICY_COUNT];
 static size_t policy_count;
 
 static int list_policies(void **state)

@@ -1,8 +1,9 @@
 /* test_enqueue.c - when a stage has enough. */
-#include "sched/enqueue.h"
+#include "sched/core/visit.h"
+#include "sched/limits/enqueue.h"
 
 #include "base/clock.h"
-#include "sched/graph.h"
+#include "sched/core/graph.h"
 #include "support/visit_harness.h"
 
 /* A time at which no bucket was in use. */

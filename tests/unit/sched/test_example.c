@@ -2,7 +2,7 @@
  * test_example.c - a complete stage graph without HTTP, as an example.
  *
  * Numbers arrive in stage "square", which squares them and sends them to stage "sum". A graph with
- * a source of its own, such as a socket, has a stage with poll() in addition (sched/stage.h).
+ * a source of its own, such as a socket, has a stage with poll() in addition (sched/core/stage.h).
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "conf/conf.h"
-#include "sched/graph.h"
+#include "sched/core/graph.h"
 
 enum { SQUARE, SUM }; /* the indexes of the rows below */
 

@@ -6,7 +6,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
-#include "sched/graph_stats.h"
+#include "sched/report/graph_report.h"
 
 static void events_pass_all_stages_in_every_setting(void **state)
 {

@@ -1,9 +1,9 @@
 /* test_idle.c - the steps of idle_note that matter only in rare orders of events, on one thread. */
 #include "support/visit_harness.h"
 
-#include "sched/idle.h"
-#include "sched/serve.h"
-#include "sched/waiting.h"
+#include "sched/core/idle.h"
+#include "sched/core/serve.h"
+#include "sched/core/waiting.h"
 
 static bool is_asleep(unsigned index)
 {
@@ -32,7 +32,7 @@ static void a_worker_that_leaves_an_exclusive_stage_wakes_one_for_the_rest(void 
 	conf.scheduler.threads = 2;
 	conf.stage[C].kind = STAGE_EXCLUSIVE;
 	conf.stage[C].service = SERVICE_N_GATED;
-	conf.scheduler.service_events = 1;
+	conf.experiment.service_events = 1;
 	harness_start(&conf);
 	during.call = push_beside_a_searcher;
 	during.left = 1;

@@ -2,8 +2,8 @@
  * repeated from its seed. */
 #include "support/visit_harness.h"
 
-#include "sched/serve.h"
-#include "sched/waiting.h"
+#include "sched/core/serve.h"
+#include "sched/core/waiting.h"
 
 static void drain_starts_the_smallest_event_and_finishes_it(void **state)
 {

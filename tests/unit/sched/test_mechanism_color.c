@@ -5,8 +5,8 @@
 #include "support/visit_harness.h"
 
 #include "base/check.h"
-#include "sched/mechanism_color.h"
-#include "sched/waiting.h"
+#include "sched/core/mechanism_color.c" /* for its turns */
+#include "sched/core/waiting.h"
 
 static void start_color(struct conf *conf)
 {
@@ -104,7 +104,7 @@ static void events_without_a_turn_are_found(void **state)
 	(void)state;
 	start_color(&conf);
 	push_range(A, 0, 3);
-	while (color_take_turn(stage(A)->group, 0))
+	while (take_turn(stage(A)->group, 0))
 		continue;
 	assert_true(worker_sees_work(worker(0)));
 	step_all();

@@ -2,11 +2,10 @@
  * grow. No threads. */
 #include "support/graph_harness.h"
 
-#include "sched/domains.h"
-#include "sched/mechanism_pool.h"
-#include "sched/schedule_build.h"
+#include "sched/core/mechanism.h"
+#include "sched/core/schedule.h"
 
-static struct schedule build(enum conf_layout layout, unsigned cores,
+static struct schedule build(enum conf_layout_mode layout, unsigned cores,
                              const struct partition_weights *w)
 {
 	struct setting setting = { .policy = "seda", .layout = layout, .kinds = ALL_SHARED };

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "sched/pool_size.h"
+#include "sched/control/controllers.c"
 
 /* The sample of one second, and the pool that the controller wants after it. */
 struct step {
@@ -48,7 +48,7 @@ static void a_long_queue_adds_a_thread_per_second(void **state)
 	};
 
 	(void)state;
-	pool_size_init(&p, 2, 5);
+	p = (struct pool_size){ .min = 2, .max = 5 };
 	PLAY(&p, 2, steps);
 }
 
@@ -75,7 +75,7 @@ static void a_pool_with_an_idle_thread_for_five_seconds_shrinks(void **state)
 	};
 
 	(void)state;
-	pool_size_init(&p, 2, 20);
+	p = (struct pool_size){ .min = 2, .max = 20 };
 	PLAY(&p, 4, steps);
 }
 
@@ -113,7 +113,7 @@ static void thrashing_steps_back_to_the_best(void **state)
 	};
 
 	(void)state;
-	pool_size_init(&p, 2, 20);
+	p = (struct pool_size){ .min = 2, .max = 20 };
 	PLAY(&p, 7, steps);
 }
 
@@ -135,7 +135,7 @@ static void low_demand_is_not_thrashing(void **state)
 	};
 
 	(void)state;
-	pool_size_init(&p, 2, 20);
+	p = (struct pool_size){ .min = 2, .max = 20 };
 	PLAY(&p, 5, steps);
 }
 
@@ -161,7 +161,7 @@ static void harder_work_does_not_keep_the_pool_small(void **state)
 	};
 
 	(void)state;
-	pool_size_init(&p, 1, 20);
+	p = (struct pool_size){ .min = 1, .max = 20 };
 	PLAY(&p, 3, steps);
 }
 
@@ -175,7 +175,7 @@ static void a_pool_of_fixed_size_does_not_change(void **state)
 	};
 
 	(void)state;
-	pool_size_init(&p, 3, 3);
+	p = (struct pool_size){ .min = 3, .max = 3 };
 	PLAY(&p, 3, steps);
 }
 
@@ -194,7 +194,7 @@ static void a_thrashing_stage_stays_near_its_best(void **state)
 	double sum = 0;
 
 	(void)state;
-	pool_size_init(&p, 1, 64);
+	p = (struct pool_size){ .min = 1, .max = 64 };
 	for (uint64_t second = 0; second < 600; second++) {
 		struct pool_sample sample = { .threads = threads,
 			                      .queued = 1000,

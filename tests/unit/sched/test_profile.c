@@ -17,7 +17,7 @@
 
 #include "base/text.h"
 #include "layout/partition.h"
-#include "sched/profile.h"
+#include "sched/core/profile.h"
 #include "stages.h"
 #include "support/file_fixture.h"
 

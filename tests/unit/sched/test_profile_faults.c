@@ -13,7 +13,7 @@
 static ssize_t write_little(int fd, const void *data, size_t length, off_t at);
 
 #define pwrite write_little
-#include "sched/profile.c"
+#include "sched/core/profile.c"
 #undef pwrite
 
 static ssize_t results[3]; /* of the next calls; then all bytes are written. < 0: -errno */

@@ -6,8 +6,8 @@
 
 #include <cmocka.h>
 
-#include "sched/repartition.h"
-#include "sched/schedule.h"
+#include "sched/control/controllers.c"
+#include "sched/core/schedule.h"
 
 enum { FIRST, SECOND, THIRD, STAGES };
 
@@ -46,8 +46,7 @@ static void parts_change_after_two_checks_if_others_are_better(void **state)
 	(void)state;
 	few.stage_events[FIRST] = few.stage_events[SECOND] = few.stage_events[THIRD] = 1;
 	assert_int_equal(partition_build(&p, &heavy_end, 2, 2, NULL), 0); /* the last one alone */
-	repartition_init(&r);
-	r.seen = done;
+	r = (struct repartition){ .seen = done };
 	for (unsigned i = 0; i < 3; i++) /* out of balance, but with two cores nothing is better */
 		assert_false(check_after(&r, &p, &done, &heavy_end));
 	assert_false(check_after(&r, &p, &done, &even));
@@ -60,19 +59,20 @@ static void parts_change_after_two_checks_if_others_are_better(void **state)
 	assert_int_not_equal(p.part[FIRST], p.part[SECOND]);
 	assert_false(check_after(&r, &p, &done, &front));
 	assert_false(check_after(&r, &p, &done, &front));
-	assert_int_equal(atomic_load(&r.times), 1);
 }
 
 static void the_schedule_determines_the_interval(void **state)
 {
-	const struct schedule online = { .is_online = true, .online_interval_ns = 7 },
-			      offline = { .online_interval_ns = 7 };
-	struct repartition r;
+	const struct schedule online = { .is_online = true, .online_interval_ns = NS_PER_S },
+			      offline = { .online_interval_ns = NS_PER_S };
+	struct controllers c;
+	uint64_t now_ns = clock_ns();
 
 	(void)state;
-	repartition_init(&r);
-	assert_int_equal(r.base.class->interval_ns(&online), 7);
-	assert_int_equal(r.base.class->interval_ns(&offline), 0);
+	assert_true(set_due(&c, REPARTITION, &online));
+	assert_in_range(c.due_ns[REPARTITION] - now_ns, NS_PER_S, 2 * NS_PER_S);
+	assert_false(set_due(&c, REPARTITION, &offline));
+	assert_true(c.due_ns[REPARTITION] == UINT64_MAX);
 }
 
 int main(void)

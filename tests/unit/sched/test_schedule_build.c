@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "sched/mechanism.h"
-#include "sched/schedule_build.h"
+#include "sched/core/mechanism.h"
+#include "sched/core/schedule.h"
 
 static void assert_refused(const struct setting *setting, const char *expected)
 {

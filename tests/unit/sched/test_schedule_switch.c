@@ -3,9 +3,11 @@
 #include "support/graph_harness.h"
 
 #include <errno.h>
+#include <string.h>
 #include <unistd.h>
 
-#include "sched/schedule_switch.h"
+#include "base/text.h"
+#include "sched/core/graph.h"
 
 static void switch_to(const struct setting *setting, unsigned threads, bool calls_third)
 {
@@ -17,7 +19,7 @@ static void switch_to(const struct setting *setting, unsigned threads, bool call
 	if (calls_third)
 		conf.stage[THIRD].pass_through = CONF_YES;
 	run_describe(setting);
-	assert_int_equal(graph_switch(run.graph, &conf), 0);
+	run_switch(&conf);
 }
 
 /* Another policy, regime, discipline and number of threads every millisecond. */
@@ -27,7 +29,7 @@ static void switches_lose_no_event(void **state)
 	run_start(&(struct setting){ .policy = "cohort", .is_switched = true }, EVENTS_MAX,
 	          fewer(1500), 0);
 	for (unsigned i = 0; i < 200; i++) {
-		struct setting setting = { .policy = policy_at(i * 3 % 8)->name,
+		struct setting setting = { .policy = policy_at(i * 3 % POLICY_COUNT)->name,
 			                   .service = (enum schedule_service)(i * 7 % 6),
 			                   .discipline = (enum conf_discipline)(i * 5 % 4),
 			                   .spin_us = i % 7 };
@@ -46,7 +48,7 @@ static void switches_wake_all_workers(void **state)
 	(void)state;
 	run_start(&setting, 2, fewer(4000), 0);
 	for (unsigned i = 0; i < 400 && atomic_load(&run.behind); i++) {
-		setting.policy = policy_at(random_below(8))->name;
+		setting.policy = policy_at(random_below(POLICY_COUNT))->name;
 		switch_to(&setting, 0, false);
 		usleep(random_below(1000));
 	}
@@ -86,14 +88,85 @@ static void switches_in_layouts_lose_no_event(void **state)
 static void a_refused_switch_changes_nothing(void **state)
 {
 	struct setting setting = { .policy = "cohort", .layout = CONF_LAYOUT_REPLICATE };
+	struct schedule *next;
 	struct conf conf;
 
 	(void)state;
 	run_start(&setting, 8, 4, 0);
 	setting.policy = "thread-per-connection"; /* expects the shared layout */
 	run_conf(&conf, &setting);
-	assert_int_equal(graph_switch(run.graph, &conf), -EINVAL);
+	assert_int_equal(graph_prepare_switch(run.graph, &conf, &next), -EINVAL);
 	assert_string_equal(atomic_load(&run.graph->schedule)->group[0].policy->name, "cohort");
+	run_finish();
+}
+
+/* Workers of pools have one stage each, and all others have every stage. */
+static void a_switch_without_memory_is_refused(void **state)
+{
+	struct setting setting = { .policy = "seda", .is_switched = true };
+	struct schedule *next;
+	struct conf conf;
+
+	(void)state;
+	run_start(&setting, 8, 20, 0);
+	setting.policy = "cohort";
+	run_conf(&conf, &setting);
+	atomic_store(&run.has_no_memory, true);
+	assert_int_equal(graph_prepare_switch(run.graph, &conf, &next), -ENOMEM);
+	assert_true(graph_is_settled(run.graph));
+	assert_string_equal(atomic_load(&run.graph->schedule)->group[0].policy->name, "seda");
+	atomic_store(&run.has_no_memory, false);
+	run_switch(&conf);
+	run_finish();
+}
+
+/* ---- workers that hang ---- */
+
+static bool has_main_adopted(void)
+{
+	const struct group *g = &run.graph->group[GROUP_MAIN];
+
+	for (unsigned i = 0; i < group_worker_count(g); i++)
+		if (atomic_load(&g->workers[i].schedule) != atomic_load(&run.graph->schedule))
+			return false;
+	return true;
+}
+
+static void switches_do_not_wait_for_a_worker_that_hangs(void **state)
+{
+	struct setting setting = { .policy = "cohort", .is_switched = true };
+	struct schedule *next;
+	struct text behind;
+	struct conf conf;
+	char data[100];
+
+	(void)state;
+	run_start(&setting, EVENTS_MAX, 20, 0);
+	atomic_store(&run.is_disk_hung, true);
+	while (!atomic_load(&run.hung))
+		usleep(100);
+	for (unsigned i = 0; i < SCHEDULE_RETIRED_MAX; i++) {
+		setting.policy = policy_at(i % 3)->name;
+		run_conf(&conf, &setting);
+		assert_int_equal(graph_prepare_switch(run.graph, &conf, &next), 0);
+		graph_switch(run.graph, next);
+		while (!has_main_adopted())
+			usleep(100);
+		assert_true(graph_tick(run.graph) > 0);
+		assert_false(graph_is_settled(run.graph));
+	}
+	text_init(&behind, data, sizeof data);
+	graph_print_behind(run.graph, &behind);
+	assert_memory_equal(data, "disk/", 5);
+	assert_null(strstr(data, "main"));
+	assert_int_equal(graph_prepare_switch(run.graph, &conf, &next), -EBUSY);
+	atomic_store(&run.is_disk_hung, false);
+	for (; !graph_is_settled(run.graph); usleep(200))
+		graph_tick(run.graph);
+	text_init(&behind, data, sizeof data);
+	graph_print_behind(run.graph, &behind);
+	assert_string_equal(data, "");
+	run_switch(&conf);
 	run_finish();
 }
 
@@ -105,7 +178,7 @@ static _Atomic bool is_reading, has_read;
 static void *read_schedule(void *arg)
 {
 	(void)arg;
-	schedule_read_lock(run.graph);
+	unsigned slot = schedule_read_lock(run.graph);
 	const struct schedule *schedule = atomic_load(&run.graph->schedule);
 
 	atomic_store(&is_reading, true);
@@ -114,7 +187,7 @@ static void *read_schedule(void *arg)
 	usleep(5000);
 	assert_string_equal(schedule->group[0].policy->name, "cohort");
 	atomic_store(&has_read, true);
-	schedule_read_unlock(run.graph);
+	schedule_read_unlock(run.graph, slot);
 	return NULL;
 }
 
@@ -132,7 +205,36 @@ static void no_schedule_is_freed_while_another_thread_reads_it(void **state)
 	switch_to(&setting, 0, false);
 	assert_true(atomic_load(&has_read));
 	assert_int_equal(pthread_join(reader, NULL), 0);
-	assert_int_equal(atomic_load(&run.graph->readers), 0);
+	assert_int_equal(atomic_load(&run.graph->readers.count[0]), 0);
+	assert_int_equal(atomic_load(&run.graph->readers.count[1]), 0);
+	run_finish();
+}
+
+/* There is a reader at each moment, but none of them lasts. */
+static void readers_that_follow_each_other_do_not_delay_a_switch(void **state)
+{
+	struct setting setting = { .policy = "cohort", .is_switched = true };
+	struct schedule *next;
+	struct conf conf;
+
+	(void)state;
+	run_start(&setting, 8, 20, 0);
+	unsigned slot = schedule_read_lock(run.graph), turns = 0;
+
+	run_conf(&conf, &setting);
+	assert_int_equal(graph_prepare_switch(run.graph, &conf, &next), 0);
+	graph_switch(run.graph, next);
+	run_wait();
+	run_wait_for_sleep();
+	for (; !graph_is_settled(run.graph) && turns < 10; turns++) {
+		unsigned other = schedule_read_lock(run.graph);
+
+		graph_tick(run.graph);
+		schedule_read_unlock(run.graph, slot);
+		slot = other;
+	}
+	schedule_read_unlock(run.graph, slot);
+	assert_in_range(turns, 2, 5); /* the first reader is waited for */
 	run_finish();
 }
 
@@ -144,8 +246,8 @@ static void idle_workers_may_sleep_by_the_clock(void **state)
 	(void)state;
 	run_start(&setting, EVENTS_MAX, 20, 0);
 	run_conf(&conf, &setting);
-	conf.scheduler.idle = CONF_IDLE_BACKOFF;
-	assert_int_equal(graph_switch(run.graph, &conf), 0);
+	conf.experiment.idle = CONF_IDLE_BACKOFF;
+	run_switch(&conf);
 	run_finish();
 }
 
@@ -156,7 +258,10 @@ int main(void)
 		cmocka_unit_test(switches_wake_all_workers),
 		cmocka_unit_test(switches_in_layouts_lose_no_event),
 		cmocka_unit_test(a_refused_switch_changes_nothing),
+		cmocka_unit_test(a_switch_without_memory_is_refused),
+		cmocka_unit_test(switches_do_not_wait_for_a_worker_that_hangs),
 		cmocka_unit_test(no_schedule_is_freed_while_another_thread_reads_it),
+		cmocka_unit_test(readers_that_follow_each_other_do_not_delay_a_switch),
 		cmocka_unit_test(idle_workers_may_sleep_by_the_clock),
 	};
 

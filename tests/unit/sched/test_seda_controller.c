@@ -4,9 +4,9 @@
 #include "support/visit_harness.h"
 
 #include "base/clock.h"
-#include "sched/batch_size.h"
-#include "sched/controllers.h"
-#include "sched/serve.h"
+#include "sched/control/controllers.c" /* to step without a main loop */
+#include "sched/core/graph.h"
+#include "sched/core/serve.h"
 
 static struct schedule now, next;
 
@@ -20,7 +20,7 @@ static void start_seda(void)
 		conf.stage[i].threads_max = 3;
 	harness_start(&conf);
 	now = *atomic_load(&graph->schedule);
-	controllers_start(graph->controllers, graph, &now);
+	start(controllers_of(graph), graph, &now);
 	for (unsigned i = 0; i < worker_count(); i++)
 		idle_time_on(&worker(i)->counters.idle, clock_ns());
 }
@@ -30,10 +30,10 @@ static void start_seda(void)
 static bool step_after_a_second(void)
 {
 	fake_clock_advance(NS_PER_S);
-	assert_int_equal(controllers_due_ns(graph->controllers), clock_ns());
-	bool has_changed = controllers_step(graph->controllers, graph, &now, &next);
+	assert_int_equal(controllers_of(graph)->due_ns[SEDA], clock_ns());
+	bool has_changed = step_first(controllers_of(graph), graph, &now, &next);
 
-	controllers_finish(graph->controllers, &now, 0);
+	finish(controllers_of(graph), &now, 0);
 	if (has_changed)
 		now = next;
 	return has_changed;
@@ -56,17 +56,17 @@ static void a_long_queue_enlarges_the_pool_of_its_stage(void **state)
 {
 	(void)state;
 	start_seda();
-	assert_true(controllers_are_growing(graph->controllers));
+	assert_true(graph_is_growing(graph));
 	assert_false(step_after_a_second()); /* no events */
-	assert_false(controllers_are_growing(graph->controllers));
+	assert_false(graph_is_growing(graph));
 	push_range(B, 0, 101);
 	assert_true(step_after_a_second());
-	assert_true(controllers_are_growing(graph->controllers));
+	assert_true(graph_is_growing(graph));
 	assert_int_equal(pool_of(A), 2);
 	assert_int_equal(pool_of(B), 3);
 	assert_int_equal(now.visit_set[worker_count()], 1 << B); /* a new worker */
 	assert_false(step_after_a_second());                     /* threads_max */
-	assert_false(controllers_are_growing(graph->controllers));
+	assert_false(graph_is_growing(graph));
 	while (serve_stage(worker(2), stage(B)) || serve_stage(worker(4), stage(C)))
 		served();
 	/* Idle for five samples in a row. The batches do not change without events. */
@@ -102,7 +102,7 @@ static void a_stage_may_have_one_controller_of_two(void **state)
 	start_seda();
 	now.stage[A].threads_max = now.stage[C].threads_max = 0;
 	now.stage[B].is_batch_controlled = false;
-	controllers_start(graph->controllers, graph, &now);
+	start(controllers_of(graph), graph, &now);
 	serve_events(A, 100); /* they now wait at B */
 	push_range(B, 100, 102);
 	assert_true(step_after_a_second());

@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "sched/serve.h"
-#include "sched/stage.h"
-#include "sched/waiting.h"
+#include "sched/core/serve.h"
+#include "sched/core/stage.h"
+#include "sched/core/waiting.h"
 
 /* ---- how long a visit lasts ---- */
 
@@ -29,7 +29,7 @@ static const char *visit_b_with(enum schedule_service service)
 
 	harness_conf(&conf, "cohort");
 	conf.scheduler.service = service;
-	conf.scheduler.service_time_us = 10000000;
+	conf.experiment.service_time_us = 10000000;
 	harness_start(&conf);
 	push_range(B, 0, 5);
 	during.call = push_two_more;
@@ -71,7 +71,7 @@ static void time_gated_visits_end_after_the_event_that_exceeds_the_time(void **s
 	(void)state;
 	harness_conf(&conf, "cohort");
 	conf.scheduler.service = SERVICE_TIME_GATED;
-	conf.scheduler.service_time_us = 2 * TURN_US;
+	conf.experiment.service_time_us = 2 * TURN_US;
 	harness_start(&conf);
 	push_range(B, 0, 5);
 	during.call = take_a_turn;
@@ -91,7 +91,7 @@ static void cutoff_parks_an_event_that_takes_too_long(void **state)
 	(void)state;
 	harness_conf(&conf, "cohort");
 	conf.scheduler.service = SERVICE_CUTOFF;
-	conf.scheduler.cutoff_us = TURN_US;
+	conf.experiment.cutoff_us = TURN_US;
 	harness_start(&conf);
 	push_range(C, 0, 3);
 	during.call = take_a_turn;
@@ -112,7 +112,7 @@ static void events_within_the_cutoff_are_finished(void **state)
 	(void)state;
 	harness_conf(&conf, "cohort");
 	conf.scheduler.service = SERVICE_CUTOFF;
-	conf.scheduler.cutoff_us = TURN_US + 1;
+	conf.experiment.cutoff_us = TURN_US + 1;
 	harness_start(&conf);
 	push(C, 0);
 	during.call = take_a_turn;
@@ -195,7 +195,7 @@ static void lcfs_serves_the_oldest_every_32_events(void **state)
 	harness_conf(&conf, "cohort");
 	conf.scheduler.discipline = CONF_DISCIPLINE_LCFS;
 	conf.stage[B].service = SERVICE_N_GATED;
-	conf.scheduler.service_events = 1;
+	conf.experiment.service_events = 1;
 	harness_start(&conf);
 	push(A, 1);
 	push(A, 2);

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "sched/serve.h"
-#include "sched/stage.h"
+#include "sched/core/serve.h"
+#include "sched/core/stage.h"
 
 static void take_2_us(struct visit *v, unsigned stage_index, unsigned number)
 {
@@ -23,7 +23,7 @@ static void start(const char *policy, uint64_t age_ms)
 
 	harness_conf(&conf, policy);
 	conf.scheduler.discipline = strcmp(policy, "drain") == 0 ? 0 : CONF_DISCIPLINE_SRPT;
-	conf.scheduler.age_ms = age_ms;
+	conf.experiment.age_ms = age_ms;
 	harness_start(&conf);
 }
 
@@ -99,8 +99,8 @@ static void a_large_event_does_not_starve(void **state)
 	harness_conf(&conf, "cohort");
 	conf.scheduler.discipline = CONF_DISCIPLINE_SRPT;
 	conf.scheduler.service = SERVICE_N_GATED;
-	conf.scheduler.service_events = 1;
-	conf.scheduler.age_ms = 10;
+	conf.experiment.service_events = 1;
+	conf.experiment.age_ms = 10;
 	harness_start(&conf);
 	items[0].event.size = 1 << 20;
 	push(C, 0);
@@ -211,7 +211,7 @@ static void yielding_does_not_make_an_event_young(void **state)
 	(void)state;
 	harness_conf(&conf, "cohort");
 	conf.scheduler.service = SERVICE_CUTOFF;
-	conf.scheduler.cutoff_us = 1;
+	conf.experiment.cutoff_us = 1;
 	harness_start(&conf);
 	push(A, 0);
 	arrived_ns = items[0].event.arrived_ns;

@@ -1,8 +1,8 @@
 /* test_stage_costs.c - sums of all workers: the work of stages, and events on edges. */
 #include "support/graph_harness.h"
 
-#include "sched/counter_sums.h"
-#include "sched/stage_costs.h"
+#include "sched/core/profile.h"
+#include "sched/report/graph_report.c" /* for its sums */
 
 #define ROUNDS 11
 

@@ -9,10 +9,9 @@
 
 #include "base/json.h"
 #include "base/text.h"
-#include "sched/graph_stats.h"
-#include "sched/schedule_build.h"
-#include "sched/schedule_switch.h"
-#include "sched/stage_groups.h"
+#include "sched/core/graph.h"
+#include "sched/core/schedule.h"
+#include "sched/report/graph_report.h"
 
 static struct conf conf;
 
@@ -71,7 +70,8 @@ static void wrong_stages_are_refused(void **state)
 	assert_refused(0, "stages",
 	               "disk has threads of its own in any case: expected other stages");
 	add("a", " called\t", "mg1");
-	assert_refused(0, "stages", "expected a stage that has a queue (pass_through = no)");
+	assert_refused(0, "stages",
+	               "expected a stage that has a queue (experiment.STAGE.pass_through = no)");
 	add("main", "first", "mg1");
 	assert_refused(0, NULL,
 	               "io, main and disk are groups of the daemon: expected another name");
@@ -220,7 +220,7 @@ static void switches_of_groups_lose_no_event(void **state)
 		if (i % 6 == 1)
 			snprintf(conf.group[0].stages, sizeof conf.group[0].stages, "second");
 		run_describe(&setting);
-		assert_int_equal(graph_switch(run.graph, &conf), 0);
+		run_switch(&conf);
 		usleep(1000);
 	}
 	run_finish();

@@ -11,9 +11,9 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "conf/conf.h"
-#include "sched/graph.h"
-#include "sched/runtime.h"
-#include "sched/trace.h"
+#include "sched/core/graph.h"
+#include "sched/core/runtime.h"
+#include "sched/core/trace.h"
 
 static void handle(struct visit *v, struct event *const *batch, unsigned n)
 {

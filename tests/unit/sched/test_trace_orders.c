@@ -11,9 +11,9 @@
 
 #include "base/check.h"
 #include "base/clock.h"
-#include "sched/serve.h"
-#include "sched/trace.h"
-#include "sched/trace_ring.h"
+#include "sched/core/serve.h"
+#include "sched/core/trace.h"
+#include "sched/core/trace_visit.h"
 #include "support/visit_orders.h"
 
 enum { VISITS = 3000 };
@@ -316,7 +316,7 @@ static bool has_rates_after_a_second(const char *policy, struct mutant mutant)
 	return true;
 }
 
-/* The intervals of sched/rates.c must be short at first. */
+/* The intervals of sched/core/mechanism_poll.c must be short at first. */
 static void orders_are_made_of_rates_after_the_first_second(void **state)
 {
 	struct mutant no_rates = { .policy = &equal };

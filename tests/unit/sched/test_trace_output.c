@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "base/text.h"
-#include "sched/trace.h"
+#include "sched/core/trace.h"
 
 static int start_nothing(struct graph *g)
 {
@@ -60,7 +60,7 @@ static void receive(int fd, struct trace_record *to, unsigned count)
 /* A trace begins with a tick, also if the one before would have had its next tick later. */
 static void every_trace_begins_with_a_tick(void **state)
 {
-	static struct trace_output t = { .fd = -1, .seconds = 3600, .bytes_max = 1000 };
+	static struct trace_output t = { .fd = -1, .seconds = 3600 };
 	struct trace_record record[2];
 	int fd[2];
 

@@ -8,7 +8,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
-#include "sched/trace.h"
+#include "sched/core/trace.h"
 #include "support/trace_log.h"
 
 static struct trace_log traced;

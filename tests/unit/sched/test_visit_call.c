@@ -9,12 +9,12 @@
 #include <cmocka.h>
 #include <sys/eventfd.h>
 
-#include "sched/graph.h"
-#include "sched/mechanism.h"
-#include "sched/runtime.h"
-#include "sched/serve.h"
-#include "sched/stage.h"
-#include "sched/worker.h"
+#include "sched/core/graph.h"
+#include "sched/core/mechanism.h"
+#include "sched/core/runtime.h"
+#include "sched/core/serve.h"
+#include "sched/core/stage.h"
+#include "sched/core/worker.h"
 
 enum { ASK, ANSWER, STAGES };
 
@@ -73,7 +73,8 @@ const unsigned graph_row_count = STAGES;
 /* Serves one event until it is parked. Returns what was noted. */
 static const char *run(uint64_t pass_through)
 {
-	struct conf conf = { .scheduler = { .policy = "cohort", .threads = 1, .age_ms = 3600000 } };
+	struct conf conf = { .scheduler = { .policy = "cohort", .threads = 1 },
+		             .experiment = { .age_ms = 3600000 } };
 
 	for (unsigned i = 0; i < STAGES; i++)
 		conf.stage[i].threads = CONF_AUTO;
@@ -88,7 +89,8 @@ static const char *run(uint64_t pass_through)
 	memset(worker, 0, sizeof *worker);
 	worker->group = g;
 	worker->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	assert_int_equal(worker_adopt(worker, schedule), 0);
+	assert_int_equal(worker_prepare(worker, schedule), 0);
+	worker_adopt(worker, schedule);
 	atomic_store(&g->worker_count, 1);
 	event_init(&event, NULL);
 	trace[0] = '\0';

@@ -1,7 +1,7 @@
 /* test_wakes.c - a push wakes a sleeping worker only if there is work for two. */
 #include "support/visit_harness.h"
 
-#include "sched/stage.h"
+#include "sched/core/stage.h"
 
 /* The second worker sleeps; the first one makes the visits. */
 static void start(const char *policy)

@@ -16,6 +16,7 @@
 #include "store/expiry.h"
 #include "store/store.h"
 #include "store/store_find.h"
+#include "store/usage.h"
 #include "support/stored_fixture.h"
 
 #define NOW UINT64_C(1763800000)

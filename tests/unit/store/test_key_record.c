@@ -23,7 +23,7 @@
 static char root[64];
 static struct store store;
 static char ids[IDS_MAX][ULID_LENGTH + 1];
-static const uint8_t key[KEY_RECORD_HASH_SIZE] = { 0xab, 1, 2, 3 };
+static const struct key_record key = { .name = { 0xab, 1, 2, 3 } };
 
 static int setup(void **state)
 {
@@ -48,8 +48,12 @@ static int teardown(void **state)
 
 static struct key_record record_of(unsigned count)
 {
-	struct key_record r = { .created = NOW, .failed = 7, .count = count, .id = ids };
+	struct key_record r = key;
 
+	r.created = NOW;
+	r.failed = 7;
+	r.count = count;
+	r.id = ids;
 	memset(r.fingerprint, 0x5a, sizeof r.fingerprint);
 	return r;
 }
@@ -70,10 +74,10 @@ static void a_record_is_read_as_it_was_written(void **state)
 {
 	(void)state;
 	for (unsigned count = 0; count <= IDS_MAX; count++) {
-		struct key_record written = record_of(count), r;
+		struct key_record written = record_of(count), r = key;
 
-		assert_int_equal(key_record_write(&store, key, &written), 0);
-		assert_int_equal(key_record_read(&store, key, &r), 0);
+		assert_int_equal(key_record_write(&store, &written), 0);
+		assert_int_equal(key_record_read(&store, &r), 0);
 		assert_false(r.is_settled);
 		assert_true(r.created == NOW && r.failed == 7 && r.count == count);
 		assert_memory_equal(r.fingerprint, written.fingerprint, sizeof r.fingerprint);
@@ -85,43 +89,47 @@ static void a_record_is_read_as_it_was_written(void **state)
 
 static void a_settled_record_stays_settled_and_the_same(void **state)
 {
-	struct key_record written = record_of(2), r;
+	struct key_record written = record_of(2), r = key;
 
 	(void)state;
-	assert_int_equal(key_record_settle(&store, key), -ENOENT);
-	assert_int_equal(key_record_write(&store, key, &written), 0);
-	assert_int_equal(key_record_settle(&store, key), 0);
-	assert_int_equal(key_record_settle(&store, key), 0);
-	assert_int_equal(key_record_read(&store, key, &r), 0);
+	written.failed = 0;
+	written.is_settled = true;
+	assert_int_equal(key_record_write(&store, &written), -ENOENT);
+	written.is_settled = false;
+	assert_int_equal(key_record_write(&store, &written), 0);
+	written.is_settled = true;
+	assert_int_equal(key_record_write(&store, &written), 0);
+	assert_int_equal(key_record_write(&store, &written), 0);
+	assert_int_equal(key_record_read(&store, &r), 0);
 	assert_true(r.is_settled && r.count == 2 && r.created == NOW);
 	pool_put(r.id);
 }
 
 static void a_removed_record_is_none(void **state)
 {
-	struct key_record written = record_of(1), r;
+	struct key_record written = record_of(1), r = key;
 
 	(void)state;
-	assert_int_equal(key_record_read(&store, key, &r), -ENOENT);
-	assert_int_equal(key_record_remove(&store, key), 0);
-	assert_int_equal(key_record_write(&store, key, &written), 0);
-	assert_int_equal(key_record_remove(&store, key), 0);
-	assert_int_equal(key_record_read(&store, key, &r), -ENOENT);
+	assert_int_equal(key_record_read(&store, &r), -ENOENT);
+	assert_int_equal(key_record_remove(&store, &key), 0);
+	assert_int_equal(key_record_write(&store, &written), 0);
+	assert_int_equal(key_record_remove(&store, &key), 0);
+	assert_int_equal(key_record_read(&store, &r), -ENOENT);
 }
 
 static void a_record_with_any_byte_missing_is_none(void **state)
 {
-	struct key_record written = record_of(2), r;
+	struct key_record written = record_of(2), r = key;
 	struct stat st;
 
 	(void)state;
-	assert_int_equal(key_record_write(&store, key, &written), 0);
+	assert_int_equal(key_record_write(&store, &written), 0);
 	int fd = open_record(O_RDWR);
 
 	assert_int_equal(fstat(fd, &st), 0);
 	for (off_t size = st.st_size - 1; size >= 0; size--) {
 		assert_int_equal(ftruncate(fd, size), 0);
-		int err = key_record_read(&store, key, &r);
+		int err = key_record_read(&store, &r);
 		bool is_shorter = size == st.st_size - 27 || size == st.st_size - 2 * 27;
 
 		assert_int_equal(err, is_shorter ? 0 : -ENOENT); /* a record of fewer ids */
@@ -134,12 +142,12 @@ static void a_record_with_any_byte_missing_is_none(void **state)
 /* Ids become parts of paths. */
 static void a_record_with_any_changed_byte_has_valid_ids(void **state)
 {
-	struct key_record written = record_of(2), r;
+	struct key_record written = record_of(2), r = key;
 	char bytes[512];
 	unsigned refused = 0;
 
 	(void)state;
-	assert_int_equal(key_record_write(&store, key, &written), 0);
+	assert_int_equal(key_record_write(&store, &written), 0);
 	int fd = open_record(O_RDWR);
 	ssize_t n = read(fd, bytes, sizeof bytes);
 
@@ -148,7 +156,7 @@ static void a_record_with_any_changed_byte_has_valid_ids(void **state)
 		const char changed = '/';
 
 		assert_int_equal(pwrite(fd, &changed, 1, at), 1);
-		int err = key_record_read(&store, key, &r);
+		int err = key_record_read(&store, &r);
 
 		for (unsigned i = 0; i < r.count; i++)
 			assert_true(ulid_is_valid(r.id[i], strlen(r.id[i])));
@@ -163,14 +171,15 @@ static void a_record_with_any_changed_byte_has_valid_ids(void **state)
 
 static void a_sweep_removes_what_is_older(void **state)
 {
-	struct key_record written = record_of(1), r;
-	uint8_t other[KEY_RECORD_HASH_SIZE] = { 0xab, 9 };
+	struct key_record written = record_of(1), r = key;
+	struct key_record other = record_of(1);
 	const struct timespec old[2] = { { .tv_sec = 1000 }, { .tv_sec = 1000 } };
 
 	(void)state;
 	assert_int_equal(key_record_sweep(&store, 0xab, NOW), 0);
-	assert_int_equal(key_record_write(&store, key, &written), 0);
-	assert_int_equal(key_record_write(&store, other, &written), 0);
+	assert_int_equal(key_record_write(&store, &written), 0);
+	other.name[1] = 9;
+	assert_int_equal(key_record_write(&store, &other), 0);
 	int fd = open_record(O_RDWR);
 
 	assert_int_equal(futimens(fd, old), 0);
@@ -178,9 +187,9 @@ static void a_sweep_removes_what_is_older(void **state)
 	assert_int_equal(key_record_sweep(&store, 0xab, 1000), 0);
 	assert_int_equal(key_record_sweep(&store, 0xaa, 1001), 0);
 	assert_int_equal(key_record_sweep(&store, 0xab, 1001), 1);
-	assert_int_equal(key_record_read(&store, key, &r), -ENOENT);
-	assert_int_equal(key_record_read(&store, other, &r), 0);
-	pool_put(r.id);
+	assert_int_equal(key_record_read(&store, &r), -ENOENT);
+	assert_int_equal(key_record_read(&store, &other), 0);
+	pool_put(other.id);
 }
 
 int main(void)

@@ -2,24 +2,6 @@
 #include "base/check.h"
 #include "support/store_faults.h"
 
-/* What was asked for, in all. Behind what was read lies what a note before it may have left. */
-static size_t asked_most;
-
-static ssize_t dirty_read(int fd, void *data, size_t size)
-{
-	static size_t before;
-	ssize_t got = fault_read(fd, data, size);
-
-	before = got <= 0 || asked_most == 0 ? 0 : before;
-	asked_most = asked_most > before + size ? asked_most : before + size;
-	before += got > 0 ? (size_t)got : 0;
-	if (got >= 0)
-		memset((char *)data + got, '7', size - (size_t)got);
-	return got;
-}
-
-#undef read
-#define read dirty_read
 #include "store/directory.c"
 #include "store/spool.c"
 #include "store/store.c"
@@ -39,7 +21,6 @@ static int setup(void **state)
 
 	(void)state;
 	no_fault();
-	asked_most = 0;
 	snprintf(test_root, sizeof test_root, "/tmp/darkroom-note-XXXXXX");
 	if (!mkdtemp(test_root) || store_open(&store, test_root, true, &cleared))
 		return -1;
@@ -141,7 +122,7 @@ static void the_quarantine_says_why(void **state)
 	int fd = openat(store.quarantine_fd, ID "/" SPOOL_PROBLEM, O_RDONLY | O_CLOEXEC);
 
 	assert_true(fd >= 0);
-	assert_int_equal(fault_read(fd, text, sizeof text - 1), 14);
+	assert_int_equal(fault_pread(fd, text, sizeof text - 1, 0), 14);
 	assert_string_equal(text, "it is damaged\n");
 	close(fd);
 }
@@ -169,27 +150,6 @@ static void texts_without_an_end_are_left_out(void **state)
 		assert_int_equal(names.expires, i < 4 ? 7 : 0);
 		assert_int_equal(names.metadata.length, 0);
 	}
-}
-
-static void a_note_is_read_in_pieces(void **state)
-{
-	struct spool_names all = { .file = "lake.jpg", .token = "site", .expires = 12 };
-
-	(void)state;
-	spool(&all);
-	for (read_most = 1; read_most < 4; read_most++) {
-		asked_most = 0;
-		open_spooled();
-		assert_string_equal(names.file, "lake.jpg");
-		assert_string_equal(names.token, "site");
-		assert_int_equal(names.expires, 12);
-		assert_int_equal(asked_most, SPOOL_NOTE_MAX - 1); /* a zero follows */
-	}
-	fail_call(CALL_READ, 1, EINTR);
-	open_spooled();
-	assert_string_equal(names.file, "lake.jpg");
-	fail_call(CALL_READ, 1, EIO);
-	assert_int_equal(spool_open(&store, ID, &size, &names), -EIO);
 }
 
 static void a_note_without_names_has_attempts(void **state)
@@ -278,7 +238,6 @@ int main(void)
 		WITH_STORE(a_focal_point_returns_as_it_was),
 		WITH_STORE(the_quarantine_says_why),
 		WITH_STORE(texts_without_an_end_are_left_out),
-		WITH_STORE(a_note_is_read_in_pieces),
 		WITH_STORE(a_note_without_names_has_attempts),
 		WITH_STORE(attempts_are_flushed_if_they_must_survive),
 		WITH_STORE(a_spool_that_cannot_be_listed_is_an_error),

@@ -2,24 +2,6 @@
  * left behind, and the next one succeeds. */
 #include "support/store_faults.h"
 
-#include "store/usage.h"
-
-static unsigned usage_depth;
-
-static void counted_lock(struct usage *u)
-{
-	assert_int_equal(usage_depth++, 0);
-	usage_lock(u);
-}
-
-static void counted_unlock(struct usage *u)
-{
-	assert_int_equal(usage_depth--, 1);
-	usage_unlock(u);
-}
-
-#define usage_lock counted_lock
-#define usage_unlock counted_unlock
 #include "store/directory.c"
 #include "store/store.c"
 #include "store/store_find.c"
@@ -49,7 +31,6 @@ static int teardown(void **state)
 	(void)state;
 	no_fault();
 	store_close(&store);
-	assert_int_equal(usage_depth, 0);
 	assert_int_equal(open_descriptors(), descriptors);
 	remove_test_root();
 	return 0;
@@ -111,36 +92,6 @@ static void an_item_is_written_whole(void **state)
 	assert_int_equal(calls[CALL_FALLOCATE] + calls[CALL_SYNCFS], 0);
 }
 
-static void interrupted_calls_are_made_again(void **state)
-{
-	static const enum call interrupted[] = { CALL_WRITE, CALL_FALLOCATE, CALL_CLOSE };
-
-	(void)state;
-	for (size_t i = 0; i < COUNT_OF(interrupted); i++) {
-		fail_call(interrupted[i], 1, EINTR);
-		assert_int_equal(put_two(STORE_SPOOL), 0);
-		check_content(".spool");
-		assert_int_equal(calls[CALL_WRITE], i == 0 ? 2 : 1);
-		assert_int_equal(calls[CALL_FALLOCATE], i == 1 ? 2 : 1);
-		no_fault();
-		assert_int_equal(store_unspool(&store, id), 0);
-	}
-}
-
-static void blocks_need_not_be_allocated(void **state)
-{
-	static const int ignored[] = { EOPNOTSUPP, ENOSYS };
-
-	(void)state;
-	for (size_t i = 0; i < COUNT_OF(ignored); i++) {
-		fail_call(CALL_FALLOCATE, 1, ignored[i]);
-		assert_int_equal(put_two(STORE_SPOOL), 0);
-		assert_int_equal(calls[CALL_FALLOCATE], 1);
-		no_fault();
-		assert_int_equal(store_unspool(&store, id), 0);
-	}
-}
-
 static void the_first_error_is_reported(void **state)
 {
 	(void)state;
@@ -185,36 +136,13 @@ static unsigned fail_each(enum call call, enum store_place place, int error)
 static void a_failed_call_leaves_nothing(void **state)
 {
 	(void)state;
-	assert_int_equal(put_two(STORE_IMAGES), 0); /* makes the shard's directory */
-	assert_int_equal(store_remove(&store, STORE_IMAGES, id), 0);
+	shell("mkdir -p 01K0/00/another"); /* so the shard's directory stays */
 	assert_int_equal(fail_each(CALL_OPENAT, STORE_IMAGES, EMFILE), 3);
 	assert_int_equal(fail_each(CALL_MKDIRAT, STORE_IMAGES, EROFS), 1);
 	assert_int_equal(fail_each(CALL_WRITE, STORE_IMAGES, ENOSPC), 1);
 	assert_int_equal(fail_each(CALL_SYNCFS, STORE_IMAGES, EIO), 2);
 	assert_int_equal(fail_each(CALL_RENAMEAT, STORE_IMAGES, EIO), 1);
 	assert_int_equal(fail_each(CALL_RENAMEAT, STORE_SPOOL, ENOENT), 1);
-}
-
-static void the_shard_is_made_when_it_is_missing(void **state)
-{
-	(void)state;
-	fail_call(CALL_RENAMEAT, 1, EACCES);
-	assert_int_equal(put_two(STORE_IMAGES), -EACCES);
-	assert_int_equal(calls[CALL_MKDIRAT], 1); /* of the item alone */
-	assert_false(exists("01K0"));
-	fail_call(CALL_MKDIRAT, 2, ENOSPC);
-	assert_int_equal(put_two(STORE_IMAGES), -ENOSPC);
-	fail_call(CALL_MKDIRAT, 3, ENOSPC);
-	assert_int_equal(put_two(STORE_IMAGES), -ENOSPC);
-	fail_call(CALL_RENAMEAT, 2, EIO); /* after the shard was made */
-	assert_int_equal(put_two(STORE_IMAGES), -EIO);
-	assert_true(exists("01K0/00"));
-	assert_int_equal(entries("01K0/00"), 0);
-	/* Another thread has made it in the meantime. */
-	fail_call(CALL_RENAMEAT, 1, ENOENT);
-	assert_int_equal(put_two(STORE_IMAGES), 0);
-	assert_int_equal(calls[CALL_RENAMEAT], 2);
-	check_content("01K0/00");
 }
 
 /* ---- removal and the trash ---- */
@@ -298,16 +226,6 @@ static void a_removal_that_is_not_flushed_is_tidied_later(void **state)
 	assert_false(is_there(STORE_SPOOL));
 }
 
-static void a_removal_tidies_what_is_due(void **state)
-{
-	(void)state;
-	shell("mkdir .trash/old && touch .trash/old/file");
-	assert_int_equal(put_two(STORE_IMAGES), 0);
-	store.tidy_ns = fake_now;
-	assert_int_equal(store_remove(&store, STORE_IMAGES, id), 0);
-	assert_int_equal(entries(".trash"), 0);
-}
-
 static void files_that_cannot_be_discarded_go_to_the_trash(void **state)
 {
 	(void)state;
@@ -343,19 +261,19 @@ static void files_that_cannot_be_moved_either_are_retried(void **state)
 	assert_int_equal(store.tidy_ns, fake_now + STORE_TIDY_NS);
 	for (int i = 0; i < 2; i++) { /* it is not forgotten */
 		fake_now += STORE_TIDY_NS;
-		store_tidy(&store);
+		tidy(&store);
 		assert_int_equal(entries(".incoming"), 1);
 		assert_int_equal(store.tidy_ns, fake_now + STORE_TIDY_NS);
 	}
 	no_fault();
 	fake_now += STORE_TIDY_NS;
-	store_tidy(&store);
+	tidy(&store);
 	assert_int_equal(entries(".incoming"), 0);
 	assert_int_equal(entries(".trash"), 1); /* a directory in it stays there */
 	assert_int_equal(store.tidy_ns, fake_now + STORE_TIDY_NS);
 	shell("rmdir .trash/*/full");
 	fake_now += STORE_TIDY_NS;
-	store_tidy(&store);
+	tidy(&store);
 	assert_int_equal(entries(".trash"), 0);
 	assert_int_equal(store.tidy_ns, 0);
 }
@@ -372,31 +290,9 @@ static void a_leftover_that_was_removed_is_not_moved(void **state)
 	discard(&store, id);
 	shell("mkdir .incoming/01K0000000000000000000000A");
 	fake_now += STORE_TIDY_NS;
-	store_tidy(&store);
+	tidy(&store);
 	assert_int_equal(entries(".incoming"), 1);
 	assert_int_equal(store.tidy_ns, 0);
-}
-
-static void leftovers_are_listed_once_and_not_without_end(void **state)
-{
-	char name[ULID_LENGTH + 1], all[LEFTOVERS_MAX][ULID_LENGTH + 1];
-
-	(void)state;
-	for (unsigned i = 0; i < LEFTOVERS_MAX; i++) {
-		snprintf(name, sizeof name, "01K00000000000000000000%03u", i);
-		assert_true(leftovers_add(&store.leftovers, name));
-	}
-	assert_true(leftovers_add(&store.leftovers, "01K00000000000000000000007"));
-	assert_false(leftovers_add(&store.leftovers, "01K00000000000000000000999"));
-	leftovers_forget(&store.leftovers, "01K00000000000000000000999");
-	leftovers_forget(&store.leftovers, "01K00000000000000000000000");
-	assert_int_equal(leftovers_take(&store.leftovers, all), LEFTOVERS_MAX - 1);
-	for (unsigned i = 0; i < LEFTOVERS_MAX - 1; i++)
-		for (unsigned k = 0; k < i; k++)
-			assert_string_not_equal(all[i], all[k]);
-	for (unsigned i = 0; i < LEFTOVERS_MAX - 1; i++)
-		assert_string_not_equal(all[i], "01K00000000000000000000000");
-	assert_int_equal(leftovers_take(&store.leftovers, all), 0);
 }
 
 static void names_in_the_trash_are_unique(void **state)
@@ -418,19 +314,14 @@ int main(void)
 #define WITH_STORE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		WITH_STORE(an_item_is_written_whole),
-		WITH_STORE(interrupted_calls_are_made_again),
-		WITH_STORE(blocks_need_not_be_allocated),
 		WITH_STORE(the_first_error_is_reported),
 		WITH_STORE(a_failed_call_leaves_nothing),
-		WITH_STORE(the_shard_is_made_when_it_is_missing),
 		WITH_STORE(a_removal_is_one_rename_and_a_flush),
 		WITH_STORE(the_trash_is_cleared_a_second_later),
 		WITH_STORE(a_removal_that_is_not_flushed_is_tidied_later),
-		WITH_STORE(a_removal_tidies_what_is_due),
 		WITH_STORE(files_that_cannot_be_discarded_go_to_the_trash),
 		WITH_STORE(files_that_cannot_be_moved_either_are_retried),
 		WITH_STORE(a_leftover_that_was_removed_is_not_moved),
-		WITH_STORE(leftovers_are_listed_once_and_not_without_end),
 		WITH_STORE(names_in_the_trash_are_unique),
 	};
 

@@ -13,12 +13,12 @@ static unsigned cached_calls;
 static int access_meanwhile(int at, const char *path, int mode, int flags);
 static ssize_t fake_fgetxattr(int fd, const char *name, void *value, size_t size);
 
-#define open_cached fake_open_cached
+#define cached_open fake_cached_open
 #undef faccessat
 #define faccessat access_meanwhile
 #define fgetxattr fake_fgetxattr
 #include "store/store_find.c"
-#undef open_cached
+#undef cached_open
 #undef fgetxattr
 
 #include "base/check.h"
@@ -28,7 +28,7 @@ static struct store store;
 static struct store_found found;
 static unsigned descriptors, cleared;
 
-int fake_open_cached(int at, const char *path)
+int fake_cached_open(int at, const char *path)
 {
 	unsigned n = cached_calls++;
 
@@ -267,9 +267,9 @@ static void a_directory_is_opened_in_either_layout(void **state)
 		close(fd);
 	}
 	assert_int_equal(cached_calls, 0);
-	assert_true(store_has_image(&store, id) == false);
+	assert_true(store_has_file(&store, id, "image.json") == false);
 	shell("cd 0A/* && touch image.json");
-	assert_true(store_has_image(&store, id));
+	assert_true(store_has_file(&store, id, "image.json"));
 }
 
 #define SUM "0123456789abcdef0123456789abcdef"

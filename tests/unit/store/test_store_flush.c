@@ -14,6 +14,7 @@ static int fake_syncfs(int fd);
 #define syncfs fake_syncfs
 #include "store/store.c"
 #include "store/store_find.c"
+#include "store/store_put.c"
 #undef syncfs
 
 static unsigned flushes_left; /* before one fails */

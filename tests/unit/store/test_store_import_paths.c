@@ -1,4 +1,4 @@
-/* test_import_image_paths.c - paths of an archive's members that are those of a store. */
+/* test_store_import_paths.c - paths of an archive's members that are those of a store. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "store/import_image.h"
+#include "store/tool/store_import.c"
 
 #define ID "01K0000000000000000000000A"
 
@@ -22,20 +22,20 @@ static void paths_are_those_of_a_store(void **state)
 		"a.jp",  "a.b.jpg", "image.jsonx", "a/b.jpg",
 		"",      "jpg",     "a b.jpg",     "a234567890123456789012345678901x.jpg"
 	};
-	char path[160], id[ULID_LENGTH + 1], name[CONF_NAME_MAX + 8];
+	char path[160], id[ULID_LENGTH + 1], name[STORED_NAME_MAX];
 
 	(void)state;
 	for (unsigned dot = 0; dot < 2; dot++) {
 		for (unsigned i = 0; i < COUNT_OF(good); i++) {
 			snprintf(path, sizeof path, "%s01K0/00/" ID "/%s", dot ? "./" : "",
 			         good[i]);
-			assert_true(import_path_split(path, id, name));
+			assert_true(split_path(path, id, name));
 			assert_string_equal(id, ID);
 			assert_string_equal(name, good[i]);
 		}
 		for (unsigned i = 0; i < COUNT_OF(bad); i++) {
 			snprintf(path, sizeof path, "%s01K0/00/" ID "/%s", dot ? "./" : "", bad[i]);
-			assert_false(import_path_split(path, id, name));
+			assert_false(split_path(path, id, name));
 		}
 	}
 	static const char *const others[] = {
@@ -56,7 +56,7 @@ static void paths_are_those_of_a_store(void **state)
 	};
 
 	for (unsigned i = 0; i < COUNT_OF(others); i++)
-		assert_false(import_path_split(others[i], id, name));
+		assert_false(split_path(others[i], id, name));
 }
 
 int main(void)

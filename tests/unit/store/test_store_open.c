@@ -12,6 +12,7 @@ static char said[512]; /* the last message */
 #include "store/directory.c"
 #include "store/store.c"
 #include "store/store_find.c"
+#include "store/store_put.c"
 
 static struct store store;
 static unsigned descriptors;
@@ -197,128 +198,12 @@ static void unfinished_images_that_stay_are_moved_later(void **state)
 	assert_int_equal(entries(".incoming"), 2);
 	fake_now += STORE_TIDY_NS;
 	no_fault();
-	store_tidy(&store);
+	tidy(&store);
 	assert_int_equal(calls[CALL_RENAMEAT], 2);
 	assert_int_equal(entries(".incoming"), 0);
 	assert_int_equal(entries(".trash"), 2);
 	shell("test -d .trash/01K0000000000000000000000A.0 || test -d .trash/01K0000000000000000000000A.1");
 	shell("test -d .trash/01K0000000000000000000000B.0 || test -d .trash/01K0000000000000000000000B.1");
-	store_close(&store);
-}
-
-static void as_many_unfinished_images_as_are_listed_are_moved(void **state)
-{
-	unsigned cleared;
-
-	(void)state;
-	for (unsigned i = 0; i < LEFTOVERS_MAX; i++) {
-		char command[128];
-
-		snprintf(command, sizeof command, "mkdir -p .incoming/01K%023u/full", i);
-		shell(command);
-	}
-	assert_int_equal(open_store(&cleared), 0);
-	fake_now += STORE_TIDY_NS;
-	store_tidy(&store);
-	assert_int_equal(entries(".incoming"), 0);
-	assert_int_equal(entries(".trash"), LEFTOVERS_MAX);
-	store_close(&store);
-}
-
-static void a_leftover_that_is_gone_is_cleared(void **state)
-{
-	unsigned cleared = 0;
-
-	(void)state;
-	shell("mkdir -p trash/a");
-	char path[128];
-
-	snprintf(path, sizeof path, "%s/trash", test_root);
-	int fd = directory_open(AT_FDCWD, path, 0755);
-
-	assert_true(fd >= 0);
-	fail_call(CALL_UNLINKAT, 1, ENOENT);
-	assert_int_equal(directory_clear(fd, &cleared), 0);
-	assert_int_equal(cleared, 1);
-	fail_call(CALL_UNLINKAT, 1, EACCES);
-	cleared = 0;
-	assert_int_equal(directory_clear(fd, &cleared), -EAGAIN);
-	assert_int_equal(cleared, 0);
-	fail_call(CALL_FDOPENDIR, 2, ENOMEM); /* of the directory in it */
-	assert_int_equal(directory_clear(fd, &cleared), -EAGAIN);
-	no_fault();
-	assert_int_equal(directory_clear(fd, &cleared), 0);
-	close(fd);
-}
-
-static void a_directory_is_removed_with_its_files(void **state)
-{
-	char path[128];
-
-	(void)state;
-	shell("mkdir d && touch d/a d/b d/.c && touch file && ln -s d link");
-	snprintf(path, sizeof path, "%s", test_root);
-	int at = directory_open(AT_FDCWD, path, 0755);
-
-	assert_int_equal(directory_remove(at, "link"), 0); /* the link, not the directory */
-	assert_int_equal(entries("d"), 3);
-	assert_int_equal(directory_remove(at, "d"), 0);
-	assert_false(exists("d"));
-	assert_int_equal(directory_remove(at, "file"), 0);
-	assert_int_equal(directory_remove(at, "d"), -ENOENT);
-	shell("mkdir d");
-	fail_call(CALL_FDOPENDIR, 1, ENOMEM);
-	assert_int_equal(directory_remove(at, "d"), -ENOMEM);
-	no_fault();
-	assert_int_equal(open_descriptors(), descriptors + 1);
-	fail_call(CALL_MKDIRAT, 1, ENOSPC);
-	assert_int_equal(directory_open(at, "e", 0755), -ENOSPC);
-	fail_call(CALL_OPENAT, 1, EMFILE);
-	assert_int_equal(directory_open(at, "e", 0755), -EMFILE);
-	no_fault();
-	close(at);
-}
-
-static void only_regular_files_are_opened(void **state)
-{
-	static const char id[] = "01K0000000000000000000000A";
-	unsigned cleared;
-	uint64_t size = 7;
-
-	(void)state;
-	assert_int_equal(open_store(&cleared), 0);
-	shell("mkdir -p 0A/01K0000000000000000000000A/dir && cd 0A/* && printf abc >a.jpg && "
-	      "ln -s a.jpg link");
-	int fd = store_open_file(&store, id, "a.jpg", &size);
-
-	assert_true(fd >= 0);
-	assert_int_equal(size, 3);
-	close(fd);
-	size = 7;
-	assert_int_equal(store_open_file(&store, id, "dir", &size), -ENOENT);
-	assert_int_equal(store_open_file(&store, id, "link", &size), -ELOOP);
-	assert_int_equal(store_open_file(&store, id, "none", &size), -ENOENT);
-	fail_call(CALL_FSTAT, 1, EIO);
-	assert_int_equal(store_open_file(&store, id, "a.jpg", &size), -EIO);
-	assert_int_equal(size, 7);
-	no_fault();
-	assert_int_equal(open_descriptors(), descriptors + 5);
-	store_close(&store);
-}
-
-static void an_unknown_error_counts_as_spooled(void **state)
-{
-	static const char id[] = "01K0000000000000000000000A";
-	unsigned cleared;
-
-	(void)state;
-	assert_int_equal(open_store(&cleared), 0);
-	assert_false(store_is_spooled(&store, id));
-	fail_call(CALL_FACCESSAT, 1, EIO);
-	assert_true(store_is_spooled(&store, id));
-	no_fault();
-	shell("ln -s nowhere .spool/01K0000000000000000000000A");
-	assert_true(store_is_spooled(&store, id)); /* the link itself is there */
 	store_close(&store);
 }
 
@@ -332,13 +217,8 @@ int main(void)
 		WITH_ROOT(a_mode_that_was_changed_is_reported),
 		WITH_ROOT(a_store_is_attached_or_left),
 		WITH_ROOT(leftovers_are_counted),
-		WITH_ROOT(as_many_unfinished_images_as_are_listed_are_moved),
 		WITH_ROOT(leftovers_that_stay_are_cleared_later),
 		WITH_ROOT(unfinished_images_that_stay_are_moved_later),
-		WITH_ROOT(a_leftover_that_is_gone_is_cleared),
-		WITH_ROOT(a_directory_is_removed_with_its_files),
-		WITH_ROOT(only_regular_files_are_opened),
-		WITH_ROOT(an_unknown_error_counts_as_spooled),
 	};
 
 	log_set_level(LOG_LEVEL_ERROR);

@@ -28,23 +28,6 @@ static void a_tag_is_written_for_files_with_a_checksum(void **state)
 
 /* ---- items that fail ---- */
 
-static void a_directory_for_the_image_is_made_three_times(void **state)
-{
-	(void)state;
-	fail_calls(CALL_RENAMEAT, ENOENT);
-	assert_int_equal(put_one(item_of(STORE_IMAGES, ID)), -ENOENT);
-	assert_int_equal(calls[CALL_RENAMEAT], 4);
-}
-
-static void an_item_without_a_place_is_put_once(void **state)
-{
-	(void)state;
-	fail_call(CALL_RENAMEAT, 1, ENOENT);
-	assert_int_equal(put_one(item_of(STORE_SPOOL, ID)), -ENOENT);
-	assert_int_equal(calls[CALL_MKDIRAT], 1);
-	assert_int_equal(entries(".incoming") + entries(".spool") + entries(".trash"), 0);
-}
-
 static void a_failed_item_is_not_taken_for_a_published_one(void **state)
 {
 	(void)state;
@@ -68,26 +51,6 @@ static void one_good_item_is_enough_for_a_flush(void **state)
 	assert_int_equal(items[0].err, -ENOENT);
 	assert_int_equal(items[1].err, 0);
 	assert_int_equal(store.flushes, 2);
-}
-
-static void a_failed_flush_does_not_touch_what_is_behind_the_items(void **state)
-{
-	struct store_item items[2] = { item_of(STORE_SPOOL, ID), { .err = 0 } };
-
-	(void)state;
-	fail_call(CALL_SYNCFS, 1, EIO);
-	store_put(&store, items, 1);
-	assert_int_equal(items[0].err, -EIO);
-	assert_int_equal(items[1].err, 0);
-}
-
-static void what_cannot_be_discarded_keeps_its_id_in_the_trash(void **state)
-{
-	(void)state;
-	fail_calls(CALL_UNLINKAT, EIO);
-	write_most = 0;
-	assert_int_equal(put_one(item_of(STORE_SPOOL, ID)), -EIO);
-	shell("test -d .trash/" ID ".0");
 }
 
 /* The daemon holds the old one open. */
@@ -145,12 +108,8 @@ int main(void)
 #define WITH_STORE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		WITH_STORE(a_tag_is_written_for_files_with_a_checksum),
-		WITH_STORE(a_directory_for_the_image_is_made_three_times),
-		WITH_STORE(an_item_without_a_place_is_put_once),
 		WITH_STORE(a_failed_item_is_not_taken_for_a_published_one),
 		WITH_STORE(one_good_item_is_enough_for_a_flush),
-		WITH_STORE(a_failed_flush_does_not_touch_what_is_behind_the_items),
-		WITH_STORE(what_cannot_be_discarded_keeps_its_id_in_the_trash),
 		WITH_STORE(items_go_into_a_root_that_was_made_again),
 		WITH_STORE(figures_are_those_of_all_files_but_the_document),
 	};

@@ -39,9 +39,9 @@ static void a_replaced_image_keeps_its_other_files(void **state)
 		char command[256];
 		int fd = store_old(layouts[i]);
 
-		checked_lock(&store.usage);
-		checked_stored(&store.usage, ID, "site", 5);
-		checked_unlock(&store.usage);
+		pthread_mutex_lock(&store.usage.lock);
+		usage_stored(&store.usage, ID, "site", 5);
+		pthread_mutex_unlock(&store.usage.lock);
 		struct usage_sum before = sum_of_all();
 
 		exchange_count = 0;
@@ -128,7 +128,7 @@ static void a_replacement_that_is_not_flushed_is_taken_back(void **state)
 	assert_int_equal(store.tidy_ns, fake_now + STORE_TIDY_NS);
 	fake_now += STORE_TIDY_NS;
 	no_fault();
-	store_tidy(&store);
+	tidy(&store);
 	assert_int_equal(entries(".trash"), 0);
 	close(fd);
 }
@@ -142,36 +142,16 @@ static void a_replacement_that_cannot_go_to_the_trash_is_noted(void **state)
 		shell("mkdir .incoming/" ID);
 		exchange_error = EIO;
 		fail_call(CALL_RENAMEAT, 1, errors[i]);
-		store_withdraw_exchange(&store, ID);
+		withdraw(&store, &(struct store_item){ .place = STORE_REPLACED, .id = ID });
 		assert_int_equal(store.leftovers.count, errors[i] == EIO);
 		no_fault();
 		shell("rmdir .incoming/" ID);
-		leftovers_forget(&store.leftovers, ID);
+		(void)leftovers_note(&store.leftovers, ID, false);
 	}
 	shell("mkdir .incoming/" ID);
-	store_withdraw_exchange(&store, ID);
+	withdraw(&store, &(struct store_item){ .place = STORE_REPLACED, .id = ID });
 	assert_int_equal(store.leftovers.count, 0);
 	assert_int_equal(entries(".trash"), 1);
-}
-
-static void unfinished_images_are_listed_under_the_lock(void **state)
-{
-	char all[LEFTOVERS_MAX][ULID_LENGTH + 1];
-
-	(void)state;
-	shell("mkdir .incoming/" ID " .incoming/other");
-	fail_call(CALL_FDOPENDIR, 1, ENOMEM);
-	leftovers_add_all(&store.leftovers, store.incoming_fd);
-	assert_int_equal(store.leftovers.count, 0);
-	assert_int_equal(open_descriptors(), descriptors);
-	fail_call(CALL_OPENAT, 1, EMFILE);
-	leftovers_add_all(&store.leftovers, store.incoming_fd);
-	assert_int_equal(store.leftovers.count, 0);
-	no_fault();
-	leftovers_add_all(&store.leftovers, store.incoming_fd);
-	assert_int_equal(leftovers_take(&store.leftovers, all), 1);
-	assert_string_equal(all[0], ID);
-	assert_int_equal(list_depth, 0);
 }
 
 int main(void)
@@ -184,7 +164,6 @@ int main(void)
 		WITH_STORE(files_that_cannot_be_linked_fail_the_item),
 		WITH_STORE(a_replacement_that_is_not_flushed_is_taken_back),
 		WITH_STORE(a_replacement_that_cannot_go_to_the_trash_is_noted),
-		WITH_STORE(unfinished_images_are_listed_under_the_lock),
 	};
 
 	log_set_level(LOG_LEVEL_ERROR);

@@ -21,13 +21,16 @@ static ssize_t fake_pread(int fd, void *data, size_t size, off_t at)
 	return pread(fd, data, size < pread_most ? size : pread_most, at);
 }
 
-static time_t now; /* of the test */
+static time_t test_now; /* of the test */
 
 #include <time.h>
-#define time(to) (assert_null(to), now)
-#define pread fake_pread
-#include "store/stored_image.c"
+#define time(to) (assert_null(to), test_now)
 #undef pread
+#define pread fake_pread
+#include "store/directory.c"
+#undef pread
+#include "storage/store_files.c"
+#include "store/stored_image.c"
 
 #define ID "01K0000000000000000000000A"
 #define HERE "01K0/00/" ID
@@ -125,23 +128,6 @@ static void a_document_is_read_whole_up_to_its_limit(void **state)
 	}
 }
 
-static void a_failed_read_is_an_error_unless_interrupted(void **state)
-{
-	static char data[STORED_IMAGE_MAX + 1];
-	int fd;
-
-	(void)state;
-	write_document("{\"a\":1}\n", 8);
-	fd = open_document();
-	pread_error = EIO;
-	data[0] = '#';
-	assert_int_equal(stored_image_read(fd, data), -EIO);
-	assert_int_equal(data[0], '\0');
-	pread_error = EINTR;
-	assert_int_equal(stored_image_read(fd, data), 8);
-	close(fd);
-}
-
 static void what_clients_see_ends_as_an_object(void **state)
 {
 	static const char *const documents[] = { "{\"a\":1,\"record\":{\"b\":2}}\n",
@@ -188,15 +174,19 @@ static void variants_are_sorted_names_of_files(void **state)
 	assert_int_equal(stored_image_variants(&store, ID, &t), -ENOMEM);
 }
 
-static void no_more_variants_are_listed_than_there_can_be(void **state)
+static bool says_skipped(const char *id, const char *variant)
 {
-	char space[1024];
-	struct text t;
+	char data[STORED_IMAGE_MAX + 1];
+	uint64_t expires;
+	int length = stored_image_load(&store, id, data, &expires);
 
-	(void)state;
-	shell("cd " HERE " && for i in $(seq 10 40); do touch $i.jpg; done");
-	text_init(&t, space, sizeof space);
-	assert_int_equal(stored_image_variants(&store, ID, &t), CONF_VARIANT_MAX);
+	return length >= 0 && stored_image_says_skipped(data, (size_t)length, variant);
+}
+
+static bool has_skipped(const char *document, const char *variant)
+{
+	write_document(document, strlen(document));
+	return says_skipped(ID, variant);
 }
 
 /* The longest document, and the longest name. */
@@ -211,20 +201,14 @@ static void the_longest_document_has_room(void **state)
 	memset(data, 'x', STORED_IMAGE_MAX);
 	memcpy(data, begin, sizeof begin - 1);
 	write_document(data, STORED_IMAGE_MAX);
-	assert_true(stored_image_has_skipped(&store, ID, "1234567890123456789012345678901"));
-	assert_false(stored_image_has_skipped(&store, ID, "123456789012345678901234567890"));
+	assert_true(says_skipped(ID, "1234567890123456789012345678901"));
+	assert_false(says_skipped(ID, "123456789012345678901234567890"));
 	int fd = open_document();
 
 	text_init(&t, space, sizeof space);
 	assert_int_equal(stored_image_read_public(fd, &t), 0);
 	assert_int_equal(t.length, STORED_IMAGE_MAX);
 	close(fd);
-}
-
-static bool has_skipped(const char *document, const char *variant)
-{
-	write_document(document, strlen(document));
-	return stored_image_has_skipped(&store, ID, variant);
 }
 
 static void skipped_variants_are_those_of_the_list(void **state)
@@ -247,8 +231,8 @@ static void skipped_variants_are_those_of_the_list(void **state)
 	assert_false(has_skipped("{\"a\":1,\"degraded\":[],\"b\":[\"skip a\"]}\n", "a"));
 	assert_true(has_skipped("{\"a\":1,\"degraded\":[\"skip a\"]}\n", "a"));
 	pread_error = EIO;
-	assert_false(stored_image_has_skipped(&store, ID, "a"));
-	assert_false(stored_image_has_skipped(&store, "01K0000000000000000000000B", "a"));
+	assert_false(says_skipped(ID, "a"));
+	assert_false(says_skipped("01K0000000000000000000000B", "a"));
 }
 
 /* ---- times and originals ---- */
@@ -268,25 +252,17 @@ static void the_earlier_end_counts(void **state)
 
 static void an_image_has_ended_at_its_end(void **state)
 {
+	struct storage storage = { .files = &store };
+	struct storage_explanation e;
+
 	(void)state;
 	write_document("{\"a\":1}\n", 8);
-	now = ulid_time(ID) + 9;
-	assert_false(stored_image_has_ended(&store, ID, 10000));
-	now++;
-	assert_true(stored_image_has_ended(&store, ID, 10000));
-	assert_false(stored_image_has_ended(&store, ID, 0));
-	/* Of an image that is not there, the age is known. */
-	assert_false(stored_image_has_ended(&store, "01K0000000000000000000000B", 0));
-	assert_true(stored_image_has_ended(&store, "01K0000000000000000000000B", 10000));
-}
-
-static void an_original_is_a_file_of_its_image(void **state)
-{
-	(void)state;
-	assert_false(stored_image_has_original(&store, ID));
-	shell("touch " HERE "/original.jpg");
-	assert_true(stored_image_has_original(&store, ID));
-	assert_false(stored_image_has_original(&store, "01K0000000000000000000000B"));
+	test_now = ulid_time(ID) + 9;
+	assert_int_equal(explain(&storage, ID, "a", 10000, &e), 0);
+	test_now++;
+	assert_int_equal(explain(&storage, ID, "a", 10000, &e), -ENOENT);
+	assert_int_equal(explain(&storage, ID, "a", 0, &e), 0);
+	assert_int_equal(explain(&storage, "01K0000000000000000000000B", "a", 0, &e), -ENOENT);
 }
 
 int main(void)
@@ -295,15 +271,12 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_record_is_not_public),
 		WITH_STORE(a_document_is_read_whole_up_to_its_limit),
-		WITH_STORE(a_failed_read_is_an_error_unless_interrupted),
 		WITH_STORE(what_clients_see_ends_as_an_object),
 		WITH_STORE(variants_are_sorted_names_of_files),
-		WITH_STORE(no_more_variants_are_listed_than_there_can_be),
 		WITH_STORE(the_longest_document_has_room),
 		WITH_STORE(skipped_variants_are_those_of_the_list),
 		cmocka_unit_test(the_earlier_end_counts),
 		WITH_STORE(an_image_has_ended_at_its_end),
-		WITH_STORE(an_original_is_a_file_of_its_image),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

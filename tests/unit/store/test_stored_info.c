@@ -16,7 +16,6 @@
 #include "base/check.h"
 #include "store/store.h"
 #include "store/stored_image.h"
-#include "store/stored_info.h"
 #include "support/stored_fixture.h"
 
 #define SUM(c) c c c c c c c c
@@ -57,9 +56,9 @@ static void a_record_is_read(void **state)
 	assert_int_equal(info.upload_bytes, 77);
 	assert_string_equal(info.token, "site");
 	assert_int_equal(info.file_count, 3);
-	check_file(0, "a", 3, A);
-	check_file(1, "b", 5, B);
-	check_file(2, "original", 9, O);
+	check_file(0, "a.jpg", 3, A);
+	check_file(1, "b.jpg", 5, B);
+	check_file(2, "original.jpg", 9, O);
 	assert_int_equal(stored_info_bytes(&info), 17);
 	assert_string_equal(info.own_sum, OWN);
 	assert_int_equal(info.own_sum_at, strlen(WHOLE) - strlen(END));
@@ -75,7 +74,7 @@ static void an_image_of_an_earlier_version_has_no_sums(void **state)
 	assert_string_equal(info.own_sum, "");
 	assert_int_equal(info.own_sum_at, 0);
 	assert_int_equal(info.file_count, 1);
-	check_file(0, "a", 3, "");
+	check_file(0, "a.jpg", 3, "");
 }
 
 static void token_and_original_may_be_missing(void **state)

@@ -16,7 +16,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "conf/conf.h"
-#include "store/stored_lack.h"
+#include "store/stored_image.h"
 
 #define SETTINGS                                                                                \
 	"\"operations\":\"scale 9x9 fit\",\"enlarge\":false,\"quality\":80,\"chroma\":\"420\"," \

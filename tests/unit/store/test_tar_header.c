@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "store/tar_header.h"
+#include "store/tool/tar.h"
 
 #define SUM_AT 148
 
@@ -340,50 +340,6 @@ static void values_are_bounded(void **state)
 	assert_string_equal(p.comment, value);
 }
 
-static void lengths_of_records_count_themselves(void **state)
-{
-	char value[200];
-	struct tar_pax p;
-
-	(void)state;
-	for (unsigned n = 1; n < sizeof value; n++) {
-		char data[300], expected[300];
-
-		memset(value, 'v', n);
-		value[n] = '\0';
-		size_t length = tar_pax_write(data, sizeof data, "comment", value);
-
-		assert_int_equal(length, strlen(data));
-		snprintf(expected, sizeof expected, "%zu comment=%s\n", length, value);
-		assert_string_equal(data, expected);
-		assert_int_equal(read_pax(&p, data), 0);
-		assert_memory_equal(p.comment, value,
-		                    n < TAR_COMMENT_MAX ? n : TAR_COMMENT_MAX - 1);
-	}
-}
-
-/* Two lengths fit a record of 99 bytes: with a longer one it has 100. */
-static void the_shorter_length_is_written(void **state)
-{
-	char value[88], data[128];
-
-	(void)state;
-	memset(value, 'v', sizeof value - 1);
-	value[sizeof value - 1] = '\0';
-	assert_int_equal(tar_pax_write(data, sizeof data, "comment", value), 99);
-	assert_memory_equal(data, "99 comment=v", 12);
-}
-
-static void data_ends_with_its_block(void **state)
-{
-	(void)state;
-	assert_int_equal(tar_padding(0), 0);
-	assert_int_equal(tar_padding(1), 511);
-	assert_int_equal(tar_padding(511), 1);
-	assert_int_equal(tar_padding(512), 0);
-	assert_int_equal(tar_padding((UINT64_C(1) << 40) + 513), 511);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -396,9 +352,6 @@ int main(void)
 		cmocka_unit_test(damaged_records_are_refused),
 		cmocka_unit_test(records_that_change_a_member_are_refused),
 		cmocka_unit_test(values_are_bounded),
-		cmocka_unit_test(lengths_of_records_count_themselves),
-		cmocka_unit_test(the_shorter_length_is_written),
-		cmocka_unit_test(data_ends_with_its_block),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

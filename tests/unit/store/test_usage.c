@@ -1,8 +1,6 @@
 /* test_usage.c - the count of a store's images, and when it begins again. */
 #include "support/usage_harness.h"
 
-#include "store/stored_image.h"
-
 /* Seven images in pages of three. */
 static void images_are_counted_page_by_page(void **state)
 {
@@ -77,32 +75,6 @@ static void damaged_images_are_not_counted(void **state)
 	check_all(1, 5, true);
 }
 
-static void the_longest_document_has_room(void **state)
-{
-	char command[256];
-	const char *id = put_at(1, "site", 5);
-
-	(void)state;
-	snprintf(command, sizeof command,
-	         "head -c %u /dev/zero | tr '\\0' ' ' > %s/%.4s/%.2s/%s/image.json",
-	         (unsigned)STORED_IMAGE_MAX, root, id, id + 4, id);
-	assert_int_equal(system(command), 0);
-	switch_on_and_count(); /* the address sanitizer sees the end of its buffer */
-	check_all(0, 0, true);
-}
-
-static void a_root_that_is_not_a_directory_is_an_error(void **state)
-{
-	int root_fd = store.root_fd;
-
-	(void)state;
-	usage_switch(usage, &store, true);
-	store.root_fd = -1;
-	assert_int_equal(usage_count(usage, &store, 9), -EBADF);
-	store.root_fd = root_fd;
-	assert_int_equal(usage_count(usage, &store, 9), 1);
-}
-
 /* Only images of the day that were there before the count began: later ones reserve their place. */
 static void uploads_of_the_day_are_counted(void **state)
 {
@@ -111,12 +83,12 @@ static void uploads_of_the_day_are_counted(void **state)
 	(void)state;
 	put_at(-1, "site", 1);
 	put_at(0, "site", 1);
-	put_at(DAY_S - 1, "site", 1);
-	put_at(DAY_S, "site", 1);
+	put_at(USAGE_DAY_S - 1, "site", 1);
+	put_at(USAGE_DAY_S, "site", 1);
 	put_at(1, "", 1);
 	usage_switch(usage, &store, true);
 	assert_true(ulid_is_valid(usage->since, ULID_LENGTH));
-	ulid_bound((uint64_t)(TODAY + DAY_S) * 1000, 'Z', usage->since);
+	ulid_bound((uint64_t)(TODAY + USAGE_DAY_S) * 1000, 'Z', usage->since);
 	assert_int_equal(usage_count(usage, &store, 100), 1);
 	check_token("site", 4, 4, 2);
 	usage_switch(usage, &store, false);
@@ -159,18 +131,6 @@ static void figures_are_saved_when_they_are_complete(void **state)
 	assert_null(usage->token);
 	usage_switch(usage, &store, false);
 	assert_false(usage_total(usage).is_on);
-}
-
-static void a_count_begins_again_after_it_was_off(void **state)
-{
-	(void)state;
-	for (unsigned i = 0; i < 4; i++)
-		put_at(i, "site", 1);
-	usage_switch(usage, &store, true);
-	assert_int_equal(usage_count(usage, &store, 2), 0); /* within a page */
-	usage_switch(usage, &store, false);
-	switch_on_and_count();
-	check_all(4, 4, true);
 }
 
 static void saved_figures_need_no_count(void **state)
@@ -223,26 +183,6 @@ static void another_process_makes_it_count_again(void **state)
 	check_all(0, 0, false);
 	assert_int_equal(usage_count(usage, &store, 100), 1);
 	check_all(2, 10, true);
-}
-
-/* As many as there is memory for. */
-static void figures_of_all_tokens_begin_again(void **state)
-{
-	char name[16];
-
-	(void)state;
-	switch_on_and_count();
-	for (unsigned i = 0; i < 16; i++) {
-		snprintf(name, sizeof name, "site-%02u", i);
-		usage_stored(usage, "01K0000000000000000000000A", name, 1);
-	}
-	assert_int_equal(usage->count, usage->room);
-	usage_demand_recount(&store);
-	usage_check_recount(usage, &store);
-	for (unsigned i = 0; i < 16; i++) {
-		snprintf(name, sizeof name, "site-%02u", i);
-		check_token(name, 0, 0, 0);
-	}
 }
 
 static void a_root_that_was_made_again_is_counted(void **state)
@@ -323,14 +263,10 @@ int main(void)
 		TEST(images_are_counted_page_by_page),
 		TEST(the_rest_of_a_page_is_not_counted_twice),
 		TEST(damaged_images_are_not_counted),
-		TEST(the_longest_document_has_room),
-		TEST(a_root_that_is_not_a_directory_is_an_error),
 		TEST(uploads_of_the_day_are_counted),
 		TEST(figures_are_saved_when_they_are_complete),
-		TEST(a_count_begins_again_after_it_was_off),
 		TEST(saved_figures_need_no_count),
 		TEST(another_process_makes_it_count_again),
-		TEST(figures_of_all_tokens_begin_again),
 		TEST(a_root_that_was_made_again_is_counted),
 		TEST(a_removal_takes_the_image_off),
 		TEST(a_removal_from_a_root_that_was_replaced_takes_the_image_off),

@@ -38,10 +38,10 @@ static void tokens_are_found_by_name(void **state)
 	char name[USAGE_NAME_MAX], last[USAGE_NAME_MAX] = "";
 
 	(void)state;
-	assert_null(usage_token(usage, ""));
+	assert_null(find_token(usage, ""));
 	for (unsigned i = 0; i < USAGE_TOKENS_MAX; i++) {
 		snprintf(name, sizeof name, "%u", i * step % USAGE_TOKENS_MAX);
-		struct usage_token *of = usage_token(usage, name);
+		struct usage_token *of = find_token(usage, name);
 
 		assert_non_null(of);
 		assert_int_equal(of->uploads + of->stored.images + of->reserved.bytes, 0);
@@ -52,9 +52,9 @@ static void tokens_are_found_by_name(void **state)
 		snprintf(name, sizeof name, "%u", i * step % USAGE_TOKENS_MAX);
 		check_token(name, 0, 0, i);
 	}
-	assert_null(usage_token(usage, "one more"));
+	assert_null(find_token(usage, "one more"));
 	assert_int_equal(usage->count, USAGE_TOKENS_MAX);
-	usage->day = (uint64_t)TODAY / DAY_S;
+	usage->day = (uint64_t)TODAY / USAGE_DAY_S;
 	seen = 0;
 	usage_each(usage, check_order, last);
 	assert_int_equal(seen, USAGE_TOKENS_MAX);
@@ -68,8 +68,8 @@ static void the_longest_name_is_kept_whole(void **state)
 	(void)state;
 	memset(name, 'n', sizeof name - 1);
 	name[sizeof name - 1] = '\0';
-	assert_string_equal(usage_token(usage, name)->name, name);
-	assert_ptr_equal(usage_token(usage, name), usage_token(usage, name));
+	assert_string_equal(find_token(usage, name)->name, name);
+	assert_ptr_equal(find_token(usage, name), find_token(usage, name));
 	assert_int_equal(usage->count, 1);
 }
 
@@ -111,22 +111,22 @@ static void a_day_ends_at_midnight(void **state)
 		for (unsigned k = 0; k < 2; k++)
 			assert_int_equal(usage_reserve(usage, i ? "a" : "b", &limits, 1, 1, &used),
 			                 0);
-	fake_time = TODAY + DAY_S - 1;
+	fake_time = TODAY + USAGE_DAY_S - 1;
 	assert_int_equal(usage_day_left(), 1);
 	usage_each(usage, nothing_each, NULL);
 	check_token("a", 0, 0, 2);
 	check_token("b", 0, 0, 2);
 	fake_time++;
-	assert_int_equal(usage_day_left(), DAY_S);
+	assert_int_equal(usage_day_left(), USAGE_DAY_S);
 	usage_each(usage, nothing_each, NULL);
 	check_token("a", 0, 0, 0);
 	check_token("b", 0, 0, 0);
 	assert_int_equal(usage_reserve(usage, "a", &limits, 1, 1, &used), 0);
 	assert_int_equal(usage_reserve(usage, "a", &limits, 1, 1, &used), 0);
-	fake_time += DAY_S; /* the next reservation sees it */
+	fake_time += USAGE_DAY_S; /* the next reservation sees it */
 	assert_int_equal(usage_reserve(usage, "a", &limits, 2, 1, &used), 0);
 	check_token("a", 0, 0, 2);
-	fake_time += DAY_S;
+	fake_time += USAGE_DAY_S;
 	assert_int_equal(usage_count(usage, &store, 1), 1);
 	check_token("a", 0, 0, 0);
 }
@@ -154,7 +154,7 @@ static void each_quota_has_its_limit(void **state)
 	assert_int_equal(usage_reserve(usage, "", &none, 1, 1, NULL), USAGE_GRANTED);
 	assert_int_equal(usage->count, 0);
 	for (unsigned i = 0; i < COUNT_OF(cases); i++) {
-		struct usage_token *of = usage_token(usage, "site");
+		struct usage_token *of = find_token(usage, "site");
 		uint64_t used = 0;
 
 		*of = (struct usage_token){
@@ -169,7 +169,7 @@ static void each_quota_has_its_limit(void **state)
 		assert_int_equal(of->reserved.bytes, is_granted ? 30 : 10);
 		assert_int_equal(of->uploads, is_granted ? 5 : 3);
 	}
-	struct usage_token *of = usage_token(usage, "site");
+	struct usage_token *of = find_token(usage, "site");
 
 	usage_release(usage, "", 1, 1, 1);
 	usage_release(usage, "site", 1, 10, 2);

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "pixel/decoder.h"
-#include "pixel/resample.h"
+#include "pixel/picture_job.h"
 
 extern struct decoder decoder;
 extern struct resampler resampler;

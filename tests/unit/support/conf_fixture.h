@@ -17,14 +17,26 @@
 /* The stages of the test program, which it defines by this once. */
 enum { STAGE_SOURCE = 0, STAGE_PARSE, STAGE_BLUR, STAGE_DISK, STAGES };
 
-#define CONF_FIXTURE_STAGES                                                    \
-	const struct stage_entry stage_table[] = {                             \
-		[STAGE_SOURCE] = { .name = "accept_read", .is_source = true }, \
-		[STAGE_PARSE] = { .name = "http_parse" },                      \
-		[STAGE_BLUR] = { .name = "blur" },                             \
-		[STAGE_DISK] = { .name = "disk_write" },                       \
-	};                                                                     \
-	const unsigned stage_table_count = STAGES;
+#define CONF_FIXTURE_STAGES                             \
+	unsigned stage_table_count(void)                \
+	{                                               \
+		return STAGES;                          \
+	}                                               \
+	const char *stage_table_name(unsigned index)    \
+	{                                               \
+		static const char *const name[] = {     \
+			[STAGE_SOURCE] = "accept_read", \
+			[STAGE_PARSE] = "http_parse",   \
+			[STAGE_BLUR] = "blur",          \
+			[STAGE_DISK] = "disk_write",    \
+		};                                      \
+                                                        \
+		return name[index];                     \
+	}                                               \
+	bool stage_table_is_source(unsigned index)      \
+	{                                               \
+		return index == STAGE_SOURCE;           \
+	}
 
 extern char conf_path[];        /* of the file */
 extern struct text conf_errors; /* of the last call */

@@ -1,6 +1,7 @@
 /* graph_harness.c - the graph, its stages, and the checks that each run makes. */
 #include "graph_harness.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <sched.h>
@@ -12,8 +13,9 @@
 
 #include "base/clock.h"
 #include "layout/topology.h"
-#include "sched/mechanism.h"
-#include "sched/replicas.h"
+#include "sched/core/graph.h"
+#include "sched/core/mechanism.h"
+#include "sched/core/replicas.h"
 
 #define STUCK_NS (SLOWNESS * 6 * NS_PER_S) /* time without a handled event that is a hang */
 #define ALARM_S 300u                       /* limit of a run, in case the checks hang */
@@ -125,6 +127,25 @@ static void leave(unsigned stage, unsigned k)
 		atomic_fetch_sub(&run.inside[stage][k], 1);
 }
 
+/* Returns whether the calling thread is bound to these cores and no others. */
+static bool is_bound_to(struct topology_range cores)
+{
+	const struct topology *t = run.graph->topology;
+	cpu_set_t cpus;
+
+	if (!cores.count || !topology_is_here(t))
+		return true;
+	if (sched_getaffinity(0, sizeof cpus, &cpus))
+		return false;
+	for (unsigned i = 0; i < topology_core_count(t); i++) {
+		bool is_own = i >= cores.first && i < cores.first + cores.count;
+
+		if (is_own != (CPU_ISSET(topology_core(t, i)->cpu, &cpus) != 0))
+			return false;
+	}
+	return true;
+}
+
 /* Checks replica and part by the schedule that the worker has adopted. */
 static void check_place(const struct visit *v, const struct event *ev, unsigned stage)
 {
@@ -142,7 +163,7 @@ static void check_place(const struct visit *v, const struct event *ev, unsigned 
 	if (schedule->layout == CONF_LAYOUT_REPLICATE && stage != DISK && is_main &&
 	    !schedule->steals_across_replicas && schedule->domain[w->index] != ev->replica)
 		fail_run("an event is handled outside its replica");
-	if (!topology_is_on(run.graph->topology, w->cores))
+	if (!is_bound_to(w->cores))
 		fail_run("a worker does not run on its cores");
 }
 
@@ -225,7 +246,22 @@ static void pass_on(struct visit *v, struct event *const *batch, unsigned n, uns
 
 PASSES_ON(first, FIRST, SECOND)
 PASSES_ON(second, SECOND, THIRD)
-PASSES_ON(disk, DISK, CALLED)
+
+static void disk_handle(struct visit *v, struct event *const *batch, unsigned n)
+{
+	atomic_fetch_add(&run.hung, 1);
+	while (atomic_load(&run.is_disk_hung))
+		usleep(100);
+	atomic_fetch_sub(&run.hung, 1);
+	pass_on(v, batch, n, DISK, CALLED);
+}
+
+static int third_worker_init(struct visit *v, void *scratch)
+{
+	(void)v;
+	(void)scratch;
+	return atomic_load(&run.has_no_memory) ? -ENOMEM : 0;
+}
 
 /* Yields once per round if it should. */
 static void third_handle(struct visit *v, struct event *const *batch, unsigned n)
@@ -293,7 +329,7 @@ static unsigned reply_poll(struct visit *v, bool may_block)
 
 CLASS(first, STAGE_SHARED, 4, .poll = NULL);
 CLASS(second, STAGE_EXCLUSIVE, 3, .poll = NULL);
-CLASS(third, STAGE_SHARED, 1, .poll = NULL);
+CLASS(third, STAGE_SHARED, 1, .worker_init = third_worker_init);
 CLASS(disk, STAGE_SHARED, 2, .poll = NULL);
 CLASS(called, STAGE_SHARED, 1, .pass_through = true);
 CLASS(reply, STAGE_PARTITIONED, 8, .poll = reply_poll);
@@ -384,6 +420,16 @@ void run_wait_for_sleep(void)
 			if (run.graph->stage[i].queue[k].fifo.cells &&
 			    stage_queue_length(&run.graph->stage[i].queue[k]))
 				fail_run("an event is left in a queue");
+}
+
+void run_switch(const struct conf *conf)
+{
+	struct schedule *next;
+
+	assert_int_equal(graph_prepare_switch(run.graph, conf, &next), 0);
+	graph_switch(run.graph, next);
+	for (; !graph_is_settled(run.graph); usleep(200))
+		graph_tick(run.graph);
 }
 
 void run_finish(void)

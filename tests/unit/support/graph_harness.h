@@ -19,8 +19,8 @@
 
 #include <cmocka.h>
 
-#include "sched/graph.h"
-#include "sched/runtime.h"
+#include "sched/core/graph.h"
+#include "sched/core/runtime.h"
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define SLOWNESS 10
@@ -48,7 +48,7 @@ struct setting {
 	unsigned spin_us;
 	bool is_switched; /* while running; queued events may then change their queue, so that no
 	                   * order is kept */
-	enum conf_layout layout;
+	enum conf_layout_mode layout;
 	unsigned domains;            /* replicas or parts; 0: 2 */
 	bool steals_across_replicas; /* replicas */
 	bool is_online;              /* parts */
@@ -83,6 +83,9 @@ struct run {
 	_Atomic unsigned behind; /* events that have not completed their rounds */
 	_Atomic unsigned going;  /* events that have not ended */
 	_Atomic uint64_t handled;
+	_Atomic bool is_disk_hung;  /* DISK does not go on */
+	_Atomic bool has_no_memory; /* for a worker's scratch of THIRD */
+	_Atomic unsigned hung;      /* workers that wait in DISK */
 };
 
 extern struct run run;
@@ -128,6 +131,9 @@ void run_wait_for_sleep(void);
 
 /* Waits for both, stops the graph and checks the events. */
 void run_finish(void);
+
+/* Switches to the configuration, and returns when every worker has adopted it. */
+void run_switch(const struct conf *conf);
 
 unsigned random_below(unsigned n);
 

@@ -31,19 +31,19 @@ void run_conf(struct conf *conf, const struct setting *setting)
 	memset(conf, 0, sizeof *conf);
 	snprintf(conf->scheduler.policy, sizeof conf->scheduler.policy, "%s", setting->policy);
 	conf->scheduler.threads = WORKERS;
-	conf->scheduler.spin_us = setting->spin_us;
+	conf->experiment.spin_us = setting->spin_us;
 	conf->scheduler.service = setting->service;
-	conf->scheduler.service_events = 3;
-	conf->scheduler.service_time_us = 20;
-	conf->scheduler.cutoff_us = 1;
+	conf->experiment.service_events = 3;
+	conf->experiment.service_time_us = 20;
+	conf->experiment.cutoff_us = 1;
 	conf->scheduler.discipline = setting->discipline;
-	conf->scheduler.age_ms = 1;
-	conf->scheduler.idle = CONF_IDLE_WAKE;
+	conf->experiment.age_ms = 1;
+	conf->experiment.idle = CONF_IDLE_WAKE;
 	conf->layout.mode = setting->layout;
 	conf->layout.replicas = conf->layout.parts = setting->domains ? setting->domains : 2;
 	conf->layout.steal = setting->steals_across_replicas ? CONF_YES : CONF_NO;
 	conf->layout.online = setting->is_online ? CONF_YES : CONF_NO;
-	conf->layout.online_interval_ms = 1000;
+	conf->experiment.online_interval_ms = 1000;
 	for (unsigned i = 0; i < graph_row_count; i++) {
 		conf->stage[i].threads = CONF_AUTO;
 		conf->stage[i].kind = kind_of(setting, i);

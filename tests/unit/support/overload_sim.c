@@ -88,7 +88,7 @@ static void arrive(unsigned class)
 		               .class = class };
 	struct overload_ticket ticket = { 0 };
 
-	if (!overload_admit(&sim.overload, class, job.work, OVERLOAD_STAGES_FIXED, &ticket,
+	if (!overload_admit(&sim.overload, class, job.work, false, OVERLOAD_STAGES_FIXED, &ticket,
 	                    sim_now_ns())) {
 		sim.refused[class]++;
 		if (sim.overload.images < SIM_IN_FLIGHT_MAX)

@@ -5,9 +5,9 @@
 #ifndef DARKROOM_TESTS_UNIT_SUPPORT_OVERLOAD_SIM_H
 #define DARKROOM_TESTS_UNIT_SUPPORT_OVERLOAD_SIM_H
 
+#include "admission/overload.h"
 #include "base/clock.h"
 #include "conf/conf_degrade.h"
-#include "image/overload.h"
 
 #define SIM_CORES 2
 #define SIM_QUEUE_MAX 100000

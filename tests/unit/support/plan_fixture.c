@@ -42,7 +42,8 @@ int plan_make(void)
 int plan_file_of(unsigned variant)
 {
 	for (unsigned i = 0; i < plan.step_count; i++)
-		if (plan.step[i].stage == STAGE_JPEG_ENCODE && plan.step[i].variant == variant)
+		if (plan.step[i].op.class->stage == STAGE_JPEG_ENCODE &&
+		    plan.step[i].variant == variant)
 			return (int)i;
 	return -1;
 }

@@ -5,7 +5,7 @@
 #define DARKROOM_TESTS_UNIT_SUPPORT_PLAN_FIXTURE_H
 
 #include "conf/conf.h"
-#include "image/plan.h"
+#include "plan/plan.h"
 
 extern struct conf conf;
 extern struct plan plan;

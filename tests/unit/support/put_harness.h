@@ -1,5 +1,5 @@
 /*
- * put_harness.h - store_put.c and what it uses, with tags, exchanges and locks that a test sees.
+ * put_harness.h - store_put.c and what it uses, with tags and exchanges that a test sees.
  */
 #ifndef DARKROOM_TESTS_UNIT_SUPPORT_PUT_HARNESS_H
 #define DARKROOM_TESTS_UNIT_SUPPORT_PUT_HARNESS_H
@@ -10,35 +10,6 @@
 #include "store/store_path.h"
 #include "store/usage.h"
 #include "store_faults.h"
-
-/* The lock of the figures, and what is done while it is held. */
-static unsigned lock_depth;
-
-static inline void checked_lock(struct usage *u)
-{
-	usage_lock(u);
-	assert_int_equal(lock_depth++, 0);
-}
-
-static inline void checked_unlock(struct usage *u)
-{
-	assert_int_equal(lock_depth--, 1);
-	usage_unlock(u);
-}
-
-static inline void checked_stored(struct usage *u, const char *id, const char *token,
-                                  uint64_t bytes)
-{
-	assert_int_equal(lock_depth, 1);
-	usage_stored(u, id, token, bytes);
-}
-
-static inline void checked_removed(struct usage *u, const char *id, const char *token,
-                                   uint64_t bytes)
-{
-	assert_int_equal(lock_depth, 1);
-	usage_removed(u, id, token, bytes);
-}
 
 /* The last attribute that was written, and how many were. */
 static char attribute[64];
@@ -72,37 +43,11 @@ static inline int fake_renameat2(int from_at, const char *from, int to_at, const
 	return renameat2(from_at, from, to_at, to, flags);
 }
 
-/* The lock of the list of leftovers. */
-static unsigned list_depth;
-
-static inline int list_lock(pthread_mutex_t *lock)
-{
-	assert_int_equal(list_depth++, 0);
-	return pthread_mutex_lock(lock);
-}
-
-static inline int list_unlock(pthread_mutex_t *lock)
-{
-	assert_int_equal(list_depth--, 1);
-	return pthread_mutex_unlock(lock);
-}
-
 #include "store/directory.c"
-#define pthread_mutex_lock list_lock
-#define pthread_mutex_unlock list_unlock
-#include "store/leftovers.c"
-#undef pthread_mutex_lock
-#undef pthread_mutex_unlock
 #include "store/store.c"
 #include "store/store_find.c"
 #define renameat2 fake_renameat2
-#include "store/store_replace.c"
-#undef renameat2
 #define fsetxattr fake_fsetxattr
-#define usage_lock checked_lock
-#define usage_unlock checked_unlock
-#define usage_stored checked_stored
-#define usage_removed checked_removed
 #include "store/store_put.c"
 
 #define ID "01K0000000000000000000000A"
@@ -118,7 +63,7 @@ static inline int setup(void **state)
 	(void)state;
 	no_fault();
 	fake_now = NS_PER_S;
-	lock_depth = attribute_count = exchange_count = 0;
+	attribute_count = exchange_count = 0;
 	exchange_error = 0;
 	snprintf(test_root, sizeof test_root, "/tmp/darkroom-put-XXXXXX");
 	if (!mkdtemp(test_root) || store_open(&store, test_root, true, &cleared))
@@ -131,7 +76,6 @@ static inline int teardown(void **state)
 {
 	(void)state;
 	no_fault();
-	assert_int_equal(lock_depth, 0);
 	assert_int_equal(open_descriptors(), descriptors);
 	store_close(&store);
 	remove_test_root();

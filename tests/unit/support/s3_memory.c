@@ -26,7 +26,6 @@ static struct {
 	unsigned count, page_max;
 	unsigned runs[S3_VERB_COUNT];
 	int err[S3_VERB_COUNT];
-	bool has_no_conditions;
 } memory;
 
 static struct object *find(const char *key)
@@ -67,11 +66,6 @@ void s3_memory_fail(enum s3_verb verb, int err)
 void s3_memory_set_page(unsigned max)
 {
 	memory.page_max = max;
-}
-
-void s3_memory_ignore_conditions(void)
-{
-	memory.has_no_conditions = true;
 }
 
 unsigned s3_memory_count(enum s3_verb verb)
@@ -125,7 +119,7 @@ static void get(struct s3_op *op)
 
 static void put(struct s3_op *op)
 {
-	if (find(op->key) && strcmp(op->match, "*") == 0 && !memory.has_no_conditions)
+	if (find(op->key) && strcmp(op->match, "*") == 0)
 		op->err = -EEXIST;
 	else if (!find(op->key))
 		s3_memory_add(op->key, op->data, 0);
@@ -172,25 +166,4 @@ void s3_client_count_orphans(struct s3_client *c, unsigned count)
 {
 	(void)c;
 	(void)count;
-}
-
-/* ---- of s3_store.c ---- */
-
-bool s3_store_is_away(struct s3_store *s)
-{
-	(void)s;
-	return false;
-}
-
-int s3_store_read(struct s3_store *s, struct s3_image *images, unsigned count)
-{
-	char key[S3_KEY_MAX];
-
-	(void)s;
-	for (unsigned i = 0; i < count; i++) {
-		s3_image_key(key, images[i].id);
-		images[i].err = find(key) ? 0 : -ENOENT;
-		text_init_growable(&images[i].json, 1);
-	}
-	return 0;
 }

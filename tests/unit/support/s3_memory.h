@@ -1,6 +1,6 @@
 /*
- * s3_memory.h - an object store in memory: takes the place of s3/s3_client.c and s3/s3_store.c in a
- * test that includes this.
+ * s3_memory.h - an object store in memory: takes the place of s3/s3_client.c in a test that
+ * includes this.
  *
  * One thread at a time.
  */
@@ -30,9 +30,6 @@ void s3_memory_fail(enum s3_verb verb, int err);
 
 /* A list has at most so many keys, as if it had more objects than fit. */
 void s3_memory_set_page(unsigned max);
-
-/* A put succeeds whether its condition holds or not. */
-void s3_memory_ignore_conditions(void);
 
 /* Returns the operations of a kind that were run. */
 unsigned s3_memory_count(enum s3_verb verb);

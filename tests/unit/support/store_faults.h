@@ -42,7 +42,7 @@ enum call {
 	CALL_SYNCFS,
 	CALL_FDATASYNC,
 	CALL_FDOPENDIR,
-	CALL_READ,
+	CALL_PREAD,
 	CALL_PWRITE,
 	CALL_COUNT
 };
@@ -122,9 +122,9 @@ static inline ssize_t fault_pwrite(int fd, const void *data, size_t size, off_t 
 	return fails(CALL_PWRITE) ? -1 : pwrite(fd, data, size, at);
 }
 
-static inline ssize_t fault_read(int fd, void *data, size_t size)
+static inline ssize_t fault_pread(int fd, void *data, size_t size, off_t at)
 {
-	return fails(CALL_READ) ? -1 : read(fd, data, size < read_most ? size : read_most);
+	return fails(CALL_PREAD) ? -1 : pread(fd, data, size < read_most ? size : read_most, at);
 }
 
 /* Closes in any case, as Linux does. Changes errno in any case, as a successful call may. */
@@ -189,7 +189,7 @@ static inline uint64_t fault_clock(void)
 #define unlinkat fault_unlinkat
 #define write fault_write
 #define pwrite fault_pwrite
-#define read fault_read
+#define pread fault_pread
 #define close fault_close
 #define fallocate fault_fallocate
 #define fstat(fd, st) fault_fstat(fd, st)

@@ -10,8 +10,8 @@
 #include <cmocka.h>
 
 #include "base/round.h"
-#include "sched/graph_table.h"
-#include "sched/trace.h"
+#include "sched/core/graph_table.h"
+#include "sched/core/trace.h"
 
 static struct trace_log_item *add(struct trace_log *log)
 {

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "sched/trace_format.h"
+#include "telemetry/trace_format.h"
 
 #define TRACE_LOG_SLOTS 144 /* of a table */
 

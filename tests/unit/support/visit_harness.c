@@ -5,9 +5,9 @@
 #include <string.h>
 #include <sys/eventfd.h>
 
-#include "sched/graph.h"
-#include "sched/serve.h"
-#include "sched/worker.h"
+#include "sched/core/graph.h"
+#include "sched/core/serve.h"
+#include "sched/core/worker.h"
 
 struct graph *graph;
 struct item items[EVENTS_MAX];
@@ -93,10 +93,10 @@ void harness_conf(struct conf *conf, const char *policy)
 	memset(conf, 0, sizeof *conf);
 	snprintf(conf->scheduler.policy, sizeof conf->scheduler.policy, "%s", policy);
 	conf->scheduler.threads = 1;
-	conf->scheduler.service_events = 3;
-	conf->scheduler.service_time_us = 1000;
-	conf->scheduler.cutoff_us = 1000;
-	conf->scheduler.age_ms = 3600000;
+	conf->experiment.service_events = 3;
+	conf->experiment.service_time_us = 1000;
+	conf->experiment.cutoff_us = 1000;
+	conf->experiment.age_ms = 3600000;
 	for (unsigned i = 0; i < STAGES; i++)
 		conf->stage[i].threads = CONF_AUTO;
 }
@@ -118,7 +118,8 @@ void harness_start(const struct conf *conf)
 		w->index = i;
 		w->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 		assert_true(w->wake_fd >= 0);
-		assert_int_equal(worker_adopt(w, schedule), 0);
+		assert_int_equal(worker_prepare(w, schedule), 0);
+		worker_adopt(w, schedule);
 	}
 	atomic_store(&g->worker_count, count);
 	memset(items, 0, sizeof items);

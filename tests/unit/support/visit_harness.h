@@ -15,8 +15,8 @@
 
 #include <cmocka.h>
 
-#include "sched/mechanism.h"
-#include "sched/runtime.h"
+#include "sched/core/mechanism.h"
+#include "sched/core/runtime.h"
 
 enum { A, B, C, STAGES };
 enum { WORKERS_MAX = 8, EVENTS_MAX = 200 };

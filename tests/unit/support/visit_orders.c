@@ -10,10 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "policy/mg1.h"
-#include "sched/graph_table.h"
+#include "sched/core/graph_table.h"
 
-enum { SLOTS = MG1_TABLE_MAX, TURNS_MAX = 4096 };
+enum { SLOTS = 144 /* of the table of mg1 */, TURNS_MAX = 4096 };
 
 /* Moves to the next visit. Returns false at the end. */
 static bool next(struct visit_reader *r, const struct trace_log *traced)

@@ -27,19 +27,21 @@ static int set_up(void **state)
 static void samples_have_heads_and_labels(void **state)
 {
 	(void)state;
-	metrics_counter(&text, "a_total", "All of a.", UINT64_MAX);
+	metrics_value(&text, "a_total", "All of a.", UINT64_MAX);
 	metrics_family(&text, "b_seconds", "gauge", "How long.");
 	metrics_seconds(&text, "b_seconds", LABELS({ "x", "1" }, { "y", "2" }), 1);
 	metrics_seconds(&text, "b_seconds", LABELS({ "x", "1" }, { "y", "3" }),
 	                UINT64_C(12345678901234567890));
-	metrics_gauge(&text, "c_bytes", "Now.", 0);
+	metrics_value(&text, "c_bytes{x=\"1\"}", "Now.", 0);
+	metrics_value(&text, "c_bytes{x=\"2\"}", NULL, 7);
 	assert_string_equal(
 		text.data,
 		"# HELP a_total All of a.\n# TYPE a_total counter\na_total 18446744073709551615\n"
 		"# HELP b_seconds How long.\n# TYPE b_seconds gauge\n"
 		"b_seconds{x=\"1\",y=\"2\"} 0.000000001\n"
 		"b_seconds{x=\"1\",y=\"3\"} 12345678901.234567890\n"
-		"# HELP c_bytes Now.\n# TYPE c_bytes gauge\nc_bytes 0\n");
+		"# HELP c_bytes Now.\n# TYPE c_bytes gauge\n"
+		"c_bytes{x=\"1\"} 0\nc_bytes{x=\"2\"} 7\n");
 }
 
 static void label_values_are_escaped(void **state)
@@ -56,7 +58,7 @@ static void a_small_text_overflows(void **state)
 
 	(void)state;
 	text_init(&t, small, sizeof small);
-	metrics_gauge(&t, "a_long_name", "Help.", 1);
+	metrics_value(&t, "a_long_name", "Help.", 1);
 	assert_true(t.overflowed);
 }
 

@@ -1,0 +1,192 @@
+/*
+ * recovery.c - feeds spooled images back into the graph.
+ *
+ * A pass walks the spool at startup, and whenever an acknowledged image failed.
+ */
+#include "recovery.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "image/image.h"
+#include "image/image_service.h"
+#include "log/log.h"
+#include "storage/storage.h"
+#include "store/spool.h"
+#include "telemetry/counter.h"
+
+#define AT_ONCE 4
+#define OBJECTS_RETRY_MS_MAX 1000 /* with store.kind = s3 */
+#define AWAY_POLL_MS 200          /* interval between checks whether the store is back */
+
+/* ---- results ---- */
+
+static void quarantine(struct recovery *r, const char *id, const char *why)
+{
+	int err = spooling_quarantine(&r->feeder.service->storage, id, why);
+
+	if (err == -ENOENT)
+		return; /* the client removed it */
+	if (!err)
+		counter_add_shared(&r->quarantined);
+	/* Not rate-limited: an operator needs every id. */
+	log_write(LOG_LEVEL_ERROR, "recovery: cannot process acknowledged image %s: %s; %s%s", id,
+	          why, err ? "it stays in the spool: " : "its original is in .quarantine",
+	          err ? strerror(-err) : "");
+}
+
+static void recovery_ended(struct feeder *f, const struct feeder_slot *slot)
+{
+	struct recovery *r = (struct recovery *)f;
+
+	if (slot->result == FEEDER_MADE) {
+		counter_add_shared(&r->recovered);
+		log_info("recovery: image %s is stored", slot->item.id);
+	} else if (slot->result == FEEDER_REFUSED) {
+		quarantine(r, slot->item.id, slot->why);
+	}
+}
+
+static int recovery_set_attempts(struct feeder *f, const char *id, unsigned attempts)
+{
+	return spool_set_attempts(&f->service->store, id, attempts);
+}
+
+/* The line that ends a recovery. */
+static int recovery_idle(struct feeder *f)
+{
+	struct recovery *r = (struct recovery *)f;
+	uint64_t recovered = counter_read(&r->recovered),
+		 quarantined = counter_read(&r->quarantined);
+	uint64_t made = recovered - r->reported.recovered, known = r->known - r->reported.known,
+		 set_aside = quarantined - r->reported.quarantined;
+
+	if (made + known + set_aside > 0)
+		log_notice("recovery: done: %" PRIu64 " images made again, %" PRIu64
+		           " had been stored, %" PRIu64 " set aside",
+		           made, known, set_aside);
+	r->reported.recovered = recovered;
+	r->reported.known = r->known;
+	r->reported.quarantined = quarantined;
+	return -1;
+}
+
+/* ---- images that stay in the spool ---- */
+
+/* The pass of an image of recovery's own knows that it has failed. */
+static void end_spooled(struct visit *v, struct image *image)
+{
+	const struct upload *u = image->upload;
+
+	(void)v;
+	if (image->stays_spooled || (!u->slot && feeder_result_of(image) != FEEDER_MADE))
+		feeder_call(u->service->recovery);
+}
+
+void recovery_watch(struct image *image)
+{
+	image->is_spooled = true;
+	image_hold(image, end_spooled);
+}
+
+/* ---- starting ---- */
+
+/* Reads the original and starts it. Owns fd. Returns 0 or -errno. */
+static int feed(struct feeder_slot *slot, int fd, uint64_t size, const struct spool_names *names)
+{
+	struct upload *u;
+	int err = feeder_upload_new(slot, size, names->file, fd, &u);
+
+	close(fd);
+	if (err)
+		return err == -EBADMSG ? -EINVAL : err;
+	memcpy(u->token_name, names->token, sizeof u->token_name);
+	u->expires = names->expires;
+	u->metadata = names->metadata;
+	memcpy(u->focus, names->focus, sizeof u->focus);
+	recovery_watch(u->image[0]);
+	return feeder_upload_start(slot, u);
+}
+
+static int recovery_start(struct feeder *f, struct feeder_slot *slot)
+{
+	struct recovery *r = (struct recovery *)f;
+	struct storage *st = &f->service->storage;
+	struct spool_names names;
+	uint64_t size = 0;
+	int is_stored = st->class->has(st, slot->item.id);
+
+	/* The daemon ended between storing and unspooling an image, or unspooling failed. */
+	if (is_stored > 0) {
+		is_stored = spooling_remove(st, slot->item.id);
+		r->known += !is_stored;
+		return is_stored && is_stored != -ENOENT ? -EBUSY : -ENOENT;
+	}
+	int fd = is_stored < 0 ? -EBUSY
+	                       : spool_open(&f->service->store, slot->item.id, &size, &names);
+
+	return fd < 0 ? fd : feed(slot, fd, size, &names);
+}
+
+/* ---- passes ---- */
+
+/* Lists the spool without the images that are in flight. */
+static int recovery_list(struct feeder *f)
+{
+	struct spooled *list = calloc(FEEDER_LIST_MAX, sizeof *list);
+
+	if (!list)
+		return -ENOMEM;
+	int n = spool_list(&f->service->store, list, FEEDER_LIST_MAX);
+
+	for (int i = 0; i < n; i++) {
+		struct feeder_item *item = &f->item[f->count];
+
+		if (inflight_find(&f->service->inflight, list[i].id, NULL))
+			continue;
+		memcpy(item->id, list[i].id, sizeof item->id);
+		item->attempts = list[i].attempts;
+		f->count++;
+	}
+	free(list);
+	if (n < 0)
+		return n;
+	if (f->count)
+		log_notice("recovery: %u acknowledged images are to be recovered", f->count);
+	atomic_store_explicit(&f->waiting, f->count, memory_order_relaxed);
+	f->has_more = n == FEEDER_LIST_MAX;
+	return 0;
+}
+
+/* Begins no pass while an S3 store does not answer. */
+static int recovery_next(struct feeder *f)
+{
+	return !f->is_in_pass && storage_is_away(&f->service->storage) ? AWAY_POLL_MS
+	                                                               : feeder_feed(f);
+}
+
+static const struct feeder_class recovery_class = {
+	.name = "recovery",
+	.queue = "the spool",
+	.damaged = "its spooled files are damaged",
+	.at_once = AT_ONCE,
+	.next = recovery_next,
+	.list = recovery_list,
+	.start = recovery_start,
+	.set_attempts = recovery_set_attempts,
+	.ended = recovery_ended,
+	.idle = recovery_idle,
+};
+
+int recovery_init(struct recovery *r, struct image_service *s)
+{
+	int err = feeder_init(&r->feeder, &recovery_class, s);
+
+	s->recovery = &r->feeder;
+	if (s->storage.class->is_shared)
+		r->feeder.retry_ms_max = OBJECTS_RETRY_MS_MAX;
+	return err;
+}

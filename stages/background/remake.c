@@ -1,0 +1,664 @@
+/*
+ * remake.c - takes images from the queue while little else is to do.
+ *
+ * An entry leaves the store's queue when its image is remade, or cannot be. If the daemon is killed
+ * before that, the next start finds the entry, and only what is still missing is made.
+ */
+#include "remake.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/json_reader.h"
+#include "base/text.h"
+#include "image/image.h"
+#include "image/image_service.h"
+#include "image/remade.h"
+#include "layout/cores.h"
+#include "log/log.h"
+#include "sched/core/graph.h"
+#include "sched/core/push.h"
+#include "stage_ids.h"
+#include "store/remake_queue.h"
+#include "store/store_find.h"
+#include "store/stored_image.h"
+#include "telemetry/counter.h"
+
+#define TURN_POLL_MS 2   /* interval between checks whether other images are in flight */
+#define CALM_POLL_MS 200 /* the same, whether images are made in cheaper ways */
+#define LOOK_MS 50       /* interval between looks into an empty queue, for a while after a call */
+#define LOOKS_MAX 100
+#define QUIET_NS NS_PER_S
+#define SHARE_NS (250 * NS_PER_MS) /* one image that is asked for begins in this time */
+#define RETRY_NS (20 * NS_PER_MS)  /* without room, or while the image is in flight */
+#define FAILED_NS (60 * NS_PER_S)
+
+static_assert(FEEDER_SLOTS >= FEEDER_AT_ONCE_MAX + MISSING_MAX, "a slot for each image");
+
+/* ---- lines of the log ---- */
+
+/* An image is about to begin. */
+static void tell_begin(struct remake *r)
+{
+	if (r->is_told)
+		return;
+	r->is_told = true;
+	log_notice("remake: %" PRIu64
+	           " stored images are to get variants; making them while little "
+	           "else is to do",
+	           counter_read(&r->feeder.waiting));
+}
+
+/* The queue has been empty for a while. */
+static void tell_end(struct remake *r)
+{
+	uint64_t made = counter_read(&r->made), failed = counter_read(&r->failed);
+
+	if (!r->is_told)
+		return;
+	log_notice("remake: done: %" PRIu64 " stored images have got variants, %" PRIu64
+	           " cannot get them",
+	           made - r->told_made, failed - r->told_failed);
+	r->is_told = false;
+	r->told_made = made;
+	r->told_failed = failed;
+}
+
+/* ---- images that clients ask for ---- */
+
+/* Returns its clients, to be sent without the lock. Under the lock. */
+static struct waiter *forget(struct remake *r, struct asked_image *a)
+{
+	a->is_taken = false;
+	return inflight_remove(&r->asked, &a->known);
+}
+
+static void send_waiters(struct remake *r, struct waiter *list, enum missing result)
+{
+	while (list) {
+		struct waiter *w = list;
+
+		list = w->next; /* w is its owner's once the event is sent */
+		w->result = result;
+		stage_push(graph_stage(r->feeder.service->graph, STAGE_ACCEPT_READ), w->instance,
+		           w->event);
+	}
+}
+
+/* Ends the wait for an image that has begun. MISSING_WAITS lets it begin once more. */
+static void end_asked(struct remake *r, struct asked_image *a, enum missing result)
+{
+	struct waiter *list = NULL;
+
+	pthread_mutex_lock(&r->feeder.lock);
+	if (result == MISSING_WAITS && !r->feeder.is_stopping) {
+		a->is_begun = false;
+		a->retry_ns = clock_ns() + RETRY_NS;
+	} else {
+		list = forget(r, a);
+	}
+	if (result == MISSING_IMPOSSIBLE) {
+		unsigned i = r->failure_at++ % MISSING_FAILED_MAX;
+
+		memcpy(r->failure[i].id, a->id, sizeof a->id);
+		r->failure[i].until_ns = clock_ns() + FAILED_NS;
+	}
+	feeder_wake(&r->feeder);
+	pthread_mutex_unlock(&r->feeder.lock);
+	send_waiters(r, list, result == MISSING_WAITS ? MISSING_LATER : result);
+}
+
+static void asked_ended(struct remake *r, const struct feeder_slot *slot)
+{
+	struct asked_image *a = slot->item.asked;
+
+	if (slot->result == FEEDER_MADE)
+		counter_add_shared(&r->missing_made);
+	if (slot->result == FEEDER_MADE || slot->result == FEEDER_GONE) {
+		end_asked(r, a, MISSING_ENDED);
+	} else if (slot->why[0]) {
+		counter_add_shared(&r->missing_failed);
+		log_warning("make_missing: cannot make what image %s lacks: %s; trying again after "
+		            "a minute if it is asked for",
+		            a->id, slot->why);
+		end_asked(r, a, MISSING_IMPOSSIBLE);
+	} else {
+		end_asked(r, a, slot->result == FEEDER_AGAIN ? MISSING_WAITS : MISSING_LATER);
+	}
+}
+
+static bool has_failed(const struct remake *r, const char *id)
+{
+	uint64_t now = clock_ns();
+
+	for (unsigned i = 0; i < MISSING_FAILED_MAX; i++)
+		if (now < r->failure[i].until_ns && strcmp(r->failure[i].id, id) == 0)
+			return true;
+	return false;
+}
+
+/* Forgets images that have not begun, and whose clients have gone. Under the lock. */
+static void forget_unasked(struct remake *r)
+{
+	for (struct asked_image *a = r->image; a < r->image + MISSING_MAX; a++)
+		if (a->is_taken && !a->is_begun && !inflight_is_awaited(&r->asked, &a->known))
+			(void)forget(r, a);
+}
+
+/* Finds the image, or adds it. Under the lock. */
+static enum missing add_asked(struct remake *r, const char *id, const struct client_key *client)
+{
+	struct asked_image *empty = NULL;
+	unsigned of_client = 0;
+
+	forget_unasked(r);
+	for (struct asked_image *a = r->image; a < r->image + MISSING_MAX; a++) {
+		if (!a->is_taken)
+			empty = a;
+		else if (strcmp(a->id, id) == 0)
+			return MISSING_WAITS;
+		else
+			of_client += client && a->has_client &&
+			             memcmp(&a->client, client, sizeof *client) == 0;
+	}
+	if (has_failed(r, id))
+		return MISSING_IMPOSSIBLE;
+	if (of_client >= MISSING_PER_CLIENT)
+		return MISSING_CLIENT_FULL;
+	if (!empty || r->feeder.is_stopping)
+		return MISSING_FULL;
+	*empty = (struct asked_image){ .is_taken = true,
+		                       .turn = r->turn++,
+		                       .has_client = client != NULL };
+	memcpy(empty->id, id, sizeof empty->id);
+	if (client)
+		empty->client = *client;
+	empty->known.id = empty->id;
+	inflight_add(&r->asked, &empty->known);
+	return MISSING_WAITS;
+}
+
+enum missing remake_ask(struct remake *r, const char *id, const struct client_key *client,
+                        struct waiter *w)
+{
+	pthread_mutex_lock(&r->feeder.lock);
+	enum missing answer = add_asked(r, id, client);
+
+	if (answer == MISSING_WAITS)
+		inflight_wait(&r->asked, id, w);
+	else
+		counter_add_shared(&r->missing_refused);
+	feeder_wake(&r->feeder);
+	pthread_mutex_unlock(&r->feeder.lock);
+	return answer;
+}
+
+/* Returns how many images are in flight beside those of others. */
+static unsigned at_once(const struct remake *r)
+{
+	return r->cores > 3 ? r->cores / 2 : 1;
+}
+
+/* Returns whether one more image may begin beside `mine` that were asked for. */
+static bool may_begin(const struct remake *r, unsigned mine)
+{
+	uint64_t all = admission_in_flight(&r->feeder.service->admission);
+
+	return mine < at_once(r) &&
+	       (all <= mine || all < at_once(r) || clock_ns() - r->begun_ns >= SHARE_NS);
+}
+
+static int remake_front(struct feeder *f, struct feeder_item *item)
+{
+	struct remake *r = (struct remake *)f;
+	struct asked_image *next = NULL;
+	bool is_waiting = false;
+	unsigned mine = 0;
+
+	pthread_mutex_lock(&f->lock);
+	forget_unasked(r);
+	for (struct asked_image *a = r->image; a < r->image + MISSING_MAX; a++) {
+		mine += a->is_taken && a->is_begun;
+		if (!a->is_taken || a->is_begun)
+			continue;
+		is_waiting = true;
+		if (clock_ns() >= a->retry_ns && (!next || a->turn < next->turn))
+			next = a;
+	}
+	if (next && !may_begin(r, mine))
+		next = NULL;
+	if (next) {
+		next->is_begun = true; /* from now on only its end frees it */
+		memcpy(item->id, next->id, sizeof item->id);
+		item->asked = next;
+	}
+	pthread_mutex_unlock(&f->lock);
+	return next ? 0 : is_waiting ? TURN_POLL_MS : -1;
+}
+
+/* ---- the store's queue ---- */
+
+static void give_up(struct remake *r, const char *id, const char *why)
+{
+	int err = remake_queue_drop(&r->feeder.service->store, id);
+
+	if (err == -ENOENT)
+		return; /* taken out of the queue meanwhile */
+	counter_add_shared(&r->failed);
+	log_warning("remake: cannot remake image %s: %s; it stays as it is", id, why);
+}
+
+static int remake_set_attempts(struct feeder *f, const char *id, unsigned attempts)
+{
+	struct remake_entry entry;
+	int err = remake_queue_get(&f->service->store, id, &entry);
+
+	entry.attempts = attempts;
+	return err ? err : remake_queue_put(&f->service->store, id, &entry);
+}
+
+static void remake_ended(struct feeder *f, const struct feeder_slot *slot)
+{
+	struct remake *r = (struct remake *)f;
+
+	if (slot->item.asked)
+		asked_ended(r, slot);
+	else if (slot->result == FEEDER_REFUSED)
+		give_up(r, slot->item.id, slot->why);
+	else if (slot->result == FEEDER_MADE || slot->result == FEEDER_GONE)
+		(void)remake_queue_drop(&f->service->store, slot->item.id);
+	if (!slot->item.asked && slot->result == FEEDER_MADE)
+		counter_add_shared(&r->made);
+}
+
+static int remake_pace(struct feeder *f, unsigned mine)
+{
+	struct remake *r = (struct remake *)f;
+	uint64_t all = admission_in_flight(&f->service->admission), now = clock_ns();
+
+	if (!admission_is_calm(&f->service->admission))
+		return CALM_POLL_MS;
+	if (all > mine)
+		r->busy_ns = now;
+	uint64_t max = now - r->busy_ns > QUIET_NS ? r->cores + 1 : at_once(r);
+
+	return (all > mine ? all : mine) < max ? 0 : TURN_POLL_MS;
+}
+
+static int remake_list(struct feeder *f)
+{
+	struct remake *r = (struct remake *)f;
+	char(*id)[ULID_LENGTH + 1] = calloc(FEEDER_LIST_MAX, sizeof *id);
+	struct remake_entry entry;
+	uint64_t all;
+
+	if (!id)
+		return -ENOMEM;
+	pthread_mutex_lock(&r->counting);
+	int n = remake_queue_list(&f->service->store, id, FEEDER_LIST_MAX, &all);
+
+	if (n >= 0)
+		atomic_store_explicit(&f->waiting, all, memory_order_relaxed);
+	pthread_mutex_unlock(&r->counting);
+	for (; n > 0 && f->count < (unsigned)n; f->count++) {
+		struct feeder_item *item = &f->item[f->count];
+		int err = remake_queue_get(&f->service->store, id[f->count], &entry);
+
+		memcpy(item->id, id[f->count], sizeof *id);
+		item->attempts = err ? 0 : entry.attempts;
+	}
+	free(id);
+	f->has_more = n > 0;
+	if (f->was_called)
+		r->looks = LOOKS_MAX;
+	return n < 0 ? n : 0;
+}
+
+static int remake_idle(struct feeder *f)
+{
+	struct remake *r = (struct remake *)f;
+
+	if (r->looks > 0 && --r->looks > 0)
+		return LOOK_MS;
+	tell_end(r);
+	return -1;
+}
+
+/* ---- the stored image ---- */
+
+static void free_remade(struct remade *r)
+{
+	if (r->directory_fd >= 0)
+		close(r->directory_fd);
+	free(r);
+}
+
+/* Returns whether the document is as it was written, and reads what the figures need. */
+static bool is_sound(struct remade *r)
+{
+	char own[CHECKSUM_LENGTH + 1];
+	struct stored_info info;
+
+	if (stored_info_read(&info, r->document, r->length))
+		return false;
+	r->bytes = stored_info_bytes(&info);
+	memcpy(r->token, info.token, sizeof r->token);
+	if (!info.has_record)
+		return true;
+	checksum_of(r->document, info.own_sum_at, own);
+	return strcmp(own, info.own_sum) == 0;
+}
+
+static int read_document(struct remade *r)
+{
+	int fd = openat(r->directory_fd, STORED_IMAGE, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (fd < 0)
+		return errno == ENOENT ? -EBADMSG : -errno;
+	int length = stored_image_read(fd, r->document);
+	char tag[STORE_TAG_MAX];
+
+	r->expires = store_tag(fd, tag);
+	close(fd);
+	if (length < 0)
+		return length == -EFBIG ? -EBADMSG : length;
+	r->length = (size_t)length;
+	return is_sound(r) ? 0 : -EBADMSG;
+}
+
+static int open_stored(struct image_service *s, const char *id, struct remade **result)
+{
+	struct remade *r = calloc(1, sizeof *r);
+
+	if (!r)
+		return -ENOMEM;
+	r->directory_fd = store_open_directory(&s->store, id);
+	int err = r->directory_fd < 0 ? r->directory_fd : read_document(r);
+
+	if (err)
+		free_remade(r);
+	else
+		*result = r;
+	return err;
+}
+
+/* Returns the variants to make, one bit for each. */
+static uint32_t variants_to_make(const struct remake_entry *entry, const struct conf *conf,
+                                 const struct stored_lack *lack)
+{
+	uint32_t lacking = lack->missing | (entry->only_missing ? 0 : lack->differs), wanted = 0;
+
+	for (unsigned i = 0; i < conf->variant_count; i++)
+		if (remake_entry_wants(entry, conf->variant[i].name))
+			wanted |= UINT32_C(1) << i;
+	return lacking & wanted;
+}
+
+/* Compares the original with the record, if that has its checksum. */
+static int check_original(struct remade *r, const uint8_t *data, size_t size)
+{
+	char expected[CHECKSUM_LENGTH + 1];
+	const char *all = json_reader_check(r->document, r->length);
+	const char *record = all ? json_reader_member(all, STORED_RECORD) : NULL;
+	const char *original = record ? json_reader_member(record, "original") : NULL;
+	const char *sum = original ? json_reader_member(original, "xxh128") : NULL;
+
+	checksum_of(data, size, r->original_sum);
+	if (!json_reader_ascii(sum, expected, sizeof expected))
+		return 0;
+	return strcmp(expected, r->original_sum) == 0 ? 0 : -EBADMSG;
+}
+
+/* Without a focal point it stays empty. */
+static void read_focus(const struct remade *r, struct upload *u)
+{
+	const char *all = json_reader_check(r->document, r->length);
+
+	if (!json_reader_ascii(all ? json_reader_member(all, STORED_FOCUS) : NULL, u->focus,
+	                       sizeof u->focus))
+		u->focus[0] = '\0';
+}
+
+/* Finds what is to be made. Returns 0, -ENOENT if the image lacks nothing, or -errno. */
+static int find_variants(const struct remake_entry *entry, struct remade *r,
+                         const struct conf *conf, struct stored_lack *lack, uint32_t *made)
+{
+	if (stored_lack_find(lack, conf, r->directory_fd, r->document, r->length))
+		return -EBADMSG;
+	*made = variants_to_make(entry, conf, lack);
+	r->is_complete = !((lack->missing | lack->differs) & ~*made);
+	if (*made == 0)
+		return -ENOENT;
+	return lack->has_original ? 0 : -ENODATA;
+}
+
+/* Notes what an image has cost, an average over some images, and frees what it needed. */
+static void give_back(struct visit *v, struct image *image)
+{
+	struct remake *r = (struct remake *)image->upload->slot->feeder;
+	uint64_t pixels = (uint64_t)image->width * image->height, ns = 0;
+
+	(void)v;
+	for (unsigned i = 0; i < STAGE_COUNT_MAX; i++)
+		ns += counter_read(&image->upload->timing.service_ns[i]);
+	uint64_t cost = pixels ? ns * 1000 / pixels : 0, was = counter_read(&r->ns_per_kilopixel);
+
+	if (cost && feeder_result_of(image) == FEEDER_MADE)
+		atomic_store_explicit(&r->ns_per_kilopixel, was ? (was * 7 + cost) / 8 : cost,
+		                      memory_order_relaxed);
+	free_remade(image->remade);
+	image->remade = NULL;
+}
+
+/* Makes the upload, and reads the original into it. Returns 0 or -errno. */
+static int read_original(struct feeder_slot *slot, struct remade *r, uint64_t size,
+                         struct upload **result)
+{
+	int fd = openat(r->directory_fd, STORE_ORIGINAL, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (fd < 0)
+		return errno == ENOENT ? -ENODATA : -errno;
+	int err = feeder_upload_new(slot, size, "", fd, result);
+
+	close(fd);
+	if (err)
+		return err;
+	err = check_original(r, (*result)->body, (size_t)size);
+	if (err)
+		feeder_upload_drop(*result);
+	return err;
+}
+
+/* Starts the image with r, which is its own then. Returns 0 or -errno. */
+static int start(struct feeder_slot *slot, const struct remake_entry *entry, struct remade *r,
+                 const struct conf_epoch *epoch)
+{
+	struct stored_lack lack;
+	struct upload *u;
+	uint32_t made;
+	int err = find_variants(entry, r, &epoch->conf, &lack, &made);
+
+	if (!err)
+		err = read_original(slot, r, lack.original_bytes, &u);
+	if (err)
+		return err;
+	if (u->epoch != epoch) { /* a reload: other variants may lack now */
+		feeder_upload_drop(u);
+		return -EAGAIN;
+	}
+	u->admitted.is_background = true;
+	u->expires = r->expires;
+	read_focus(r, u);
+	u->image[0]->remade = r;
+	u->image[0]->event.size = lack.original_bytes * REMADE_WEIGHT;
+	u->image[0]->made = made;
+	u->image[0]->unneeded = plan_unneeded(u->plan, made);
+	image_hold(u->image[0], give_back);
+	return feeder_upload_start(slot, u);
+}
+
+static int open_and_start(struct feeder_slot *slot, const struct remake_entry *entry)
+{
+	struct image_service *s = slot->feeder->service;
+	struct remade *r;
+
+	if (inflight_find(&s->inflight, slot->item.id, NULL))
+		return -EALREADY;
+	int err = open_stored(s, slot->item.id, &r);
+
+	if (err)
+		return err;
+	struct conf_epoch *epoch = conf_epoch_ref(&s->epochs);
+
+	err = start(slot, entry, r, epoch);
+	conf_epoch_unref(&s->epochs, epoch);
+	if (err)
+		free_remade(r);
+	return err;
+}
+
+/* Those that were in progress when the daemon ended go alone: one of them may have been the cause.
+ */
+static int remake_start(struct feeder *f, struct feeder_slot *slot)
+{
+	struct remake *r = (struct remake *)f;
+	struct remake_entry entry = { .only_missing = true };
+	int err = 0;
+
+	if (slot->item.asked) {
+		err = open_and_start(slot, &entry);
+		if (!err) /* without room it begins as soon as there is some */
+			r->begun_ns = clock_ns();
+		return err;
+	}
+	err = remake_queue_get(&f->service->store, slot->item.id, &entry);
+	if (err != -ENOENT)
+		tell_begin(r);
+	if (err)
+		return err == -ENOENT ? err : -EINVAL;
+	return open_and_start(slot, &entry);
+}
+
+static const struct feeder_class remake_class = {
+	.name = "remake",
+	.queue = ".remake",
+	.damaged = "its entry in .remake is damaged",
+	.at_once = FEEDER_AT_ONCE_MAX,
+	.next = feeder_feed,
+	.list = remake_list,
+	.front = remake_front,
+	.pace = remake_pace,
+	.start = remake_start,
+	.set_attempts = remake_set_attempts,
+	.ended = remake_ended,
+	.idle = remake_idle,
+};
+
+/* ---- start and stop ---- */
+
+int remake_init(struct remake *r, struct image_service *s)
+{
+	int err = remake_queue_make(&s->store);
+
+	if (!err)
+		err = inflight_init(&r->asked, MISSING_MAX);
+	if (err)
+		return err;
+	err = feeder_init(&r->feeder, &remake_class, s);
+	if (err) {
+		inflight_fini(&r->asked);
+		return err;
+	}
+	r->cores = cores_usable();
+	pthread_mutex_init(&r->counting, NULL);
+	return 0;
+}
+
+void remake_fini(struct remake *r)
+{
+	if (!r->feeder.class)
+		return;
+	feeder_fini(&r->feeder);
+	inflight_fini(&r->asked);
+	pthread_mutex_destroy(&r->counting);
+}
+
+void remake_stop(struct remake *r)
+{
+	feeder_stop(&r->feeder);
+	for (struct asked_image *a = r->image; a < r->image + MISSING_MAX; a++) {
+		pthread_mutex_lock(&r->feeder.lock);
+		struct waiter *list = a->is_taken && !a->is_begun ? forget(r, a) : NULL;
+
+		pthread_mutex_unlock(&r->feeder.lock);
+		send_waiters(r, list, MISSING_LATER);
+	}
+}
+
+void remake_report(struct remake *r, struct text *to)
+{
+	struct json j;
+
+	json_init(&j, to);
+	json_object(&j, NULL);
+	json_uint(&j, "waiting", counter_read(&r->feeder.waiting));
+	json_uint(&j, "made", counter_read(&r->made));
+	json_uint(&j, "failed", counter_read(&r->failed));
+	json_uint(&j, "ns_per_kilopixel", counter_read(&r->ns_per_kilopixel));
+	json_object_end(&j);
+	text_puts(to, "\n");
+}
+
+/* ---- variants that were skipped under load ---- */
+
+/* Lists the variants that the image's level skips. Returns their number. */
+static unsigned list_skipped(const struct image *image, char *names, size_t size)
+{
+	const struct conf *conf = image_conf(image);
+	struct text t;
+	unsigned n = 0;
+
+	text_init(&t, names, size);
+	for (unsigned i = 0; i < conf->variant_count; i++)
+		if (!plan_makes(image_plan(image), i))
+			text_printf(&t, "%s%s", n++ ? " " : "", conf->variant[i].name);
+	return n;
+}
+
+bool remake_skipped(struct remake *r, const struct image *image)
+{
+	struct remake_entry entry = { .only_missing = true };
+
+	if (image_conf(image)->overload.backfill != CONF_YES || image->remade ||
+	    list_skipped(image, entry.names, sizeof entry.names) == 0)
+		return false;
+	pthread_mutex_lock(&r->counting);
+	int err = remake_queue_put(&r->feeder.service->store, image->id, &entry);
+
+	if (!err)
+		atomic_fetch_add_explicit(&r->feeder.waiting, 1, memory_order_relaxed);
+	pthread_mutex_unlock(&r->counting);
+	if (!err)
+		return true;
+	log_warning("image %s: cannot note the variants that it lacks: %s; they are made only by "
+	            "darkroomd store remake",
+	            image->id, strerror(-err));
+	return false;
+}
+
+void remake_skipped_end(struct remake *r, const struct image *image, int err)
+{
+	if (err)
+		(void)remake_queue_drop(&r->feeder.service->store, image->id);
+	else
+		atomic_fetch_add_explicit(&r->backfilled, 1, memory_order_relaxed);
+	feeder_call(&r->feeder);
+}

@@ -1,0 +1,110 @@
+/* http_server.c - starts the HTTP side of the daemon, drains it, and adds up its counters. */
+#include "http_server.h"
+
+#include "base/check.h"
+#include "sched/core/graph.h"
+#include "sched/core/resources.h"
+#include "stage_ids.h"
+#include "telemetry/counter.h"
+
+/* ---- counters ---- */
+
+void io_totals_collect(struct io_totals *totals, const struct http_server *h)
+{
+	*totals = (struct io_totals){ 0 };
+	for (unsigned i = 0; i < COUNT_OF(h->io_counters); i++) {
+		const struct io_counters *c = &h->io_counters[i];
+
+		totals->received_bytes += counter_read(&c->received_bytes);
+		totals->sent_bytes += counter_read(&c->sent_bytes);
+		for (unsigned k = 0; k < RESPONSE_STATUS_MAX; k++)
+			totals->responses[k] += counter_read(&c->responses[k]);
+		for (unsigned k = 0; k < PROBLEM_TYPE_MAX; k++)
+			totals->rejections[k] += counter_read(&c->rejections[k]);
+		for (unsigned k = 0; k < ROUTE_CLASS_COUNT; k++)
+			for (unsigned s = 0; s < IO_STATUS_CLASSES; s++)
+				totals->requests[k][s] += counter_read(&c->requests[k][s]);
+	}
+}
+
+void io_durations_collect(struct histogram_sum *sum, const struct http_server *h,
+                          enum route_class class)
+{
+	*sum = (struct histogram_sum){ 0 };
+	for (unsigned i = 0; i < COUNT_OF(h->io_counters); i++)
+		histogram_collect(sum, &h->io_counters[i].durations[class]);
+}
+
+void io_counters_add_request(struct io_counters *c, enum route_class class, unsigned status,
+                             uint64_t ns)
+{
+	assert(status >= 200 && status < 600);
+	histogram_add(&c->durations[class], ns, 1);
+	counter_add(&c->requests[class][status / 100 - 2], 1);
+}
+
+/* ---- the server ---- */
+
+int http_server_init(struct http_server *h, const struct conf *conf)
+{
+	networks_parse(conf->server.trusted_proxies, &h->proxies); /* checked before */
+	h->listeners.admin.fd = h->listeners.admin.socket.fd = -1;
+	return tokens_open(&h->tokens, conf->access.tokens_file);
+}
+
+void http_server_fini(struct http_server *h)
+{
+	listener_set_close(&h->listeners);
+	tokens_close(&h->tokens);
+}
+
+static void tell_io_threads(struct http_server *h, _Atomic bool *what)
+{
+	/* Release: pairs with the I/O threads' acquire. */
+	atomic_store_explicit(what, true, memory_order_release);
+	stage_wake_all(graph_stage(h->graph, STAGE_ACCEPT_READ));
+}
+
+void http_server_drain(struct http_server *h)
+{
+	tell_io_threads(h, &h->is_draining);
+}
+
+void http_server_close_admin(struct http_server *h)
+{
+	tell_io_threads(h, &h->is_closing);
+}
+
+bool http_server_is_busy(const struct http_server *h)
+{
+	/* Acquire, and in this order: connections accepted before a thread closed are counted. */
+	if (atomic_load_explicit(&h->ios_closed, memory_order_acquire) <
+	    atomic_load_explicit(&h->ios, memory_order_acquire))
+		return true;
+	return atomic_load(&h->connections) > 0;
+}
+
+uint64_t http_server_count_connection(struct http_server *h, int change)
+{
+	uint64_t count =
+		atomic_fetch_add_explicit(&h->connections, (uint64_t)change, memory_order_relaxed) +
+		(uint64_t)change;
+
+	scarcity_update(h->scarcity, RESOURCE_DESCRIPTORS, count,
+	                http_server_conf(h)->limits.connections, false);
+	return count;
+}
+
+bool http_server_is_crowded(const struct http_server *h)
+{
+	uint64_t max = http_server_conf(h)->limits.connections;
+
+	return atomic_load_explicit(&h->connections, memory_order_relaxed) > max - max / 16;
+}
+
+bool http_server_has_closed_admin(const struct http_server *h)
+{
+	/* Acquire: pairs with the I/O threads' release, after which they send no event. */
+	return atomic_load_explicit(&h->ios_done, memory_order_acquire) ==
+	       atomic_load_explicit(&h->ios, memory_order_acquire);
+}

@@ -1,0 +1,157 @@
+/*
+ * disk_read.c - reads files that are not in memory, and lists images. It serves GET only, beside
+ * the nine stages that an upload takes.
+ *
+ * Its handler may block, as that of disk_write, and it has threads of its own: a GET never waits
+ * behind a put. Files of an S3 store are found by the thread of its client, which sends the job
+ * back here as DISK_FOUND. Knows nothing of pixels or HTTP. STAGE_SHARED.
+ */
+#include <errno.h>
+#include <unistd.h>
+
+#include "app.h"
+#include "base/check.h"
+#include "conf/conf.h"
+#include "http/problem.h"
+#include "image/disk_job.h"
+#include "image/image_service.h"
+#include "sched/core/graph.h"
+#include "sched/core/push.h"
+#include "stages.h"
+#include "storage/storage.h"
+#include "store/directory.h"
+
+#define SMALL_FILE ((uint64_t)64 << 10) /* is read with its name */
+
+/* One per worker. */
+struct read_scratch {
+	char piece[DISK_READ_MAX]; /* of a file that is read into the page cache */
+};
+
+/* Sends the reply. Its owner may reuse or free the job. */
+static void reply(struct visit *v, struct disk_job *job)
+{
+	struct event *ev = job->reply;
+	unsigned instance = job->reply_instance;
+
+	visit_park(v, &job->event); /* before the reply */
+	visit_resume(v, STAGE_ACCEPT_READ, instance, ev);
+}
+
+/* Reads a piece, so that it is in the page cache. Returns 0 or -errno; a file that has become
+ * shorter is found by its reader. */
+static int read_piece(struct read_scratch *d, const struct disk_job *job)
+{
+	ssize_t n = directory_read_at(job->fd, d->piece, job->length, (uint64_t)job->at);
+
+	return n < 0 ? (int)n : 0;
+}
+
+/* Finds a file. A small one is read as well, so that its content needs no further job. */
+static void find_file(struct visit *v, struct disk_job *job)
+{
+	struct storage *st = &app(v)->images->storage;
+
+	st->class->find(st, job->id, job->name, &job->found, NULL, NULL);
+	if (job->found.fd < 0 || job->found.size > SMALL_FILE)
+		return;
+	job->fd = job->found.fd;
+	job->at = 0;
+	job->length = (size_t)job->found.size;
+	read_piece(visit_scratch(v), job);
+}
+
+/* Fills in the 404 of an image without the variant. */
+static void explain(struct visit *v, struct disk_job *job)
+{
+	struct storage *st = &app(v)->images->storage;
+	struct storage_explanation e = { .variants = "" };
+
+	job->result = st->class->explain(st, job->id, job->name, app_conf(v)->store.max_age_ms, &e);
+	job->has_original = e.has_original;
+	if (e.is_skipped)
+		problem_set(job->problem, 404, "variant-skipped",
+		            "variant %s of image %s was skipped under load", job->name, job->id);
+	else
+		problem_set(job->problem, 404, "not-found", "image %s has no variant %s; it has %s",
+		            job->id, job->name, e.variants[0] ? e.variants : "none");
+}
+
+/* The job comes back from another thread. */
+static void come_back(void *arg)
+{
+	struct disk_job *job = arg;
+
+	if (job->work == DISK_FETCH)
+		job->result = job->found.fd < 0 ? job->found.fd : 0;
+	job->work = DISK_FOUND;
+	stage_push(graph_stage(job->graph, STAGE_DISK_READ), 0, &job->event);
+}
+
+/* Sends the reply, and enqueues the next job of the line. */
+static void end_read(struct visit *v, struct disk_job *job)
+{
+	reply(v, job);
+	struct disk_job *next = disk_reads_end(&app(v)->images->reads);
+
+	if (!next)
+		return;
+	visit_unpark(v, &next->event);
+	visit_yield(v, &next->event, next->length); /* never calls a handler: it costs no stack */
+}
+
+/* Lets another thread find the file. */
+static void find_later(struct visit *v, struct disk_job *job)
+{
+	struct storage *st = &app(v)->images->storage;
+
+	job->graph = app(v)->images->graph;
+	visit_park(v, &job->event);
+	if (job->work == DISK_FIND)
+		st->class->find(st, job->id, job->name, &job->found, come_back, job);
+	else
+		st->class->fetch(&job->found, come_back, job);
+}
+
+/* Serves a job of the line. */
+static void read_file(struct visit *v, struct disk_job *job)
+{
+	bool is_shared = app(v)->images->storage.class->is_shared;
+
+	if (is_shared && (job->work == DISK_FIND || job->work == DISK_FETCH)) {
+		find_later(v, job);
+		return;
+	}
+	if (job->work == DISK_FIND)
+		find_file(v, job);
+	else if (job->work == DISK_EXPLAIN)
+		explain(v, job);
+	else if (job->work == DISK_READ)
+		job->result = read_piece(visit_scratch(v), job);
+	end_read(v, job);
+}
+
+static void list_images(struct visit *v, struct disk_job *job)
+{
+	job->result = stored_list_make(job->list, &app(v)->images->storage);
+	reply(v, job);
+}
+
+static void disk_read_handle(struct visit *v, struct event *const *batch, unsigned n)
+{
+	struct disk_job *job = disk_job_of(batch[0]);
+
+	assert(n == 1);
+	if (job->work == DISK_LIST)
+		list_images(v, job);
+	else
+		read_file(v, job);
+}
+
+const struct stage_class stage_disk_read = {
+	.name = "disk_read",
+	.kind = STAGE_SHARED,
+	.batch_max = 1, /* another thread may read the next file at the same time */
+	.scratch_size = sizeof(struct read_scratch),
+	.handle = disk_read_handle,
+};

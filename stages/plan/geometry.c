@@ -1,0 +1,143 @@
+/* geometry.c - computes sizes from the image down a plan's chain of steps. Any thread. */
+#include "geometry.h"
+
+#include <string.h>
+
+#include "conf/conf_number.h"
+#include "plan.h"
+
+/* ---- focal points ---- */
+
+/* Returns the first byte behind a share of 0% to 100%, or NULL. */
+static const char *read_percent(const char *at, const char *end, double *value)
+{
+	at = decimal_read(at, end, value);
+	if (!at || at == end || *at != '%' || *value > 100)
+		return NULL;
+	*value /= 100;
+	return at + 1;
+}
+
+bool focus_parse(struct focus *focus, const char *text, size_t length)
+{
+	const char *end = text + length;
+
+	if (length >= FOCUS_TEXT_MAX)
+		return false;
+	const char *at = read_percent(text, end, &focus->x);
+
+	return at && at < end && *at == ':' && read_percent(at + 1, end, &focus->y) == end;
+}
+
+bool focus_is_same(const struct focus *a, const struct focus *b)
+{
+	return !(a->x < b->x) && !(a->x > b->x) && !(a->y < b->y) && !(a->y > b->y);
+}
+
+struct focus focus_before_rotation(struct focus focus, unsigned degrees)
+{
+	switch (degrees) {
+	case 90:
+		return (struct focus){ focus.y, 1 - focus.x };
+	case 180:
+		return (struct focus){ 1 - focus.x, 1 - focus.y };
+	case 270:
+		return (struct focus){ 1 - focus.y, focus.x };
+	default:
+		return focus;
+	}
+}
+
+/* Returns the part of the side before the cover, of which rest is cut off. */
+static double part_before(double at, double shown, double rest)
+{
+	double before = at - shown / 2;
+
+	return before < 0 ? 0 : before > rest ? rest : before;
+}
+
+double focus_place(double at, double shown)
+{
+	double rest = 1 - shown;
+
+	return rest > 0 ? 2 * part_before(at, shown, rest) / rest - 1 : 0;
+}
+
+double focus_inside(double at, double shown)
+{
+	double inside = (at - part_before(at, shown, 1 - shown)) / shown;
+
+	return inside < 0 ? 0 : inside > 1 ? 1 : inside;
+}
+
+/* ---- sizes ---- */
+
+static int scale_rounded(int n, uint32_t to, int from)
+{
+	uint64_t scaled = ((uint64_t)n * to + (uint64_t)from / 2) / (uint64_t)from;
+
+	return scaled ? (int)scaled : 1;
+}
+
+void size_inside(int width, int height, uint32_t box_width, uint32_t box_height, int *fit_width,
+                 int *fit_height)
+{
+	if ((uint64_t)box_width * (uint64_t)height <= (uint64_t)box_height * (uint64_t)width) {
+		*fit_width = (int)box_width;
+		*fit_height = scale_rounded(height, box_width, width);
+	} else {
+		*fit_width = scale_rounded(width, box_height, height);
+		*fit_height = (int)box_height;
+	}
+}
+
+void size_fit(int width, int height, uint32_t box_width, uint32_t box_height, int *fit_width,
+              int *fit_height)
+{
+	bool fits = (uint32_t)width <= box_width && (uint32_t)height <= box_height;
+
+	*fit_width = width;
+	*fit_height = height;
+	if (!fits && box_width && box_height)
+		size_inside(width, height, box_width, box_height, fit_width, fit_height);
+}
+
+void geometry_root(struct geometry *g, int width, int height)
+{
+	*g = (struct geometry){
+		.width = width,
+		.height = height,
+		.whole_width = width,
+		.whole_height = height,
+		.shown_width = 1,
+		.shown_height = 1,
+	};
+}
+
+void geometry_next(struct geometry *g, const struct plan_step *step, const struct geometry *parent)
+{
+	*g = *parent;
+	g->shown_width = g->shown_height = 1;
+	g->place_x = g->place_y = 0;
+	if (step->op.class->resize)
+		step->op.class->resize(g, &step->op, parent);
+}
+
+void geometry_of_step(struct geometry *g, const struct plan *plan, unsigned index, int width,
+                      int height, const struct focus *focus)
+{
+	struct geometry parent;
+	unsigned path[PLAN_STEP_MAX], length = 0;
+
+	for (int i = (int)index; i != PLAN_ROOT; i = plan->step[i].parent)
+		path[length++] = (unsigned)i;
+	geometry_root(g, width, height);
+	if (focus) {
+		g->has_focus = true;
+		g->focus = *focus;
+	}
+	while (length > 0) {
+		parent = *g;
+		geometry_next(g, &plan->step[path[--length]], &parent);
+	}
+}

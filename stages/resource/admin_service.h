@@ -1,0 +1,99 @@
+/*
+ * admin_service.h - what operators get from the main thread: the event stream, settings, and the
+ * agent-check of HAProxy.
+ *
+ * POST /control asks for a setting: the I/O thread submits it with the event of its connection, the
+ * main thread applies it and sends the event back.
+ */
+#ifndef DARKROOM_RESOURCE_ADMIN_SERVICE_H
+#define DARKROOM_RESOURCE_ADMIN_SERVICE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "http/field.h"
+#include "stats_stream.h"
+
+struct conf;
+struct event;
+struct graph;
+struct http_server;
+struct report_source;
+struct text;
+
+/* ---- settings ---- */
+
+#define SETTING_MAX 96
+#define SETTING_REPORT_MAX 1024
+
+struct setting_job {
+	struct setting_job *next;
+	struct event *event; /* parked by its owner, in accept_read's instance */
+	unsigned instance;
+	char setting[SETTING_MAX];       /* SECTION.KEY=VALUE */
+	int result;                      /* 0 or -errno, set with the report */
+	char report[SETTING_REPORT_MAX]; /* lines */
+};
+
+/* Jobs in the order of their arrival: at most one per administrative connection. */
+struct setting_queue {
+	pthread_mutex_t lock;
+	struct setting_job *first, **last;
+};
+
+/* Returns the key at the index that /control may change, as "scheduler.KEY"; NULL after the last.
+ */
+const char *setting_key_at(unsigned index);
+
+/* Copies a setting "KEY=VALUE" of these keys. Returns false if it is none, or has characters other
+ * than letters, digits and "-_.". */
+bool setting_read(struct slice text, char setting[SETTING_MAX]);
+
+/* Borrows the job until its event comes back. The caller then wakes the main thread. */
+void setting_queue_submit(struct setting_queue *c, struct setting_job *job);
+
+/* Returns the oldest job, or NULL; and sends its event back. Main thread. */
+struct setting_job *setting_queue_first(struct setting_queue *c);
+void setting_queue_end(struct setting_queue *c, struct graph *graph, int result,
+                       const char *report);
+
+/* ---- the service ---- */
+
+/* Write the documents of the whole program; stages/ sets them. Any thread, in a visit. */
+struct http_reports {
+	void (*stats)(const struct report_source *source, struct text *to);   /* JSON */
+	void (*metrics)(const struct report_source *source, struct text *to); /* Prometheus text */
+	const struct report_source *source;
+};
+
+struct admin_service {
+	struct http_reports reports;   /* fixed after start, as is the agent */
+	int agent_fd;                  /* readable when an agent-check waits; -1: off */
+	struct setting_queue settings; /* locked inside */
+	struct stats_stream stream;    /* locked inside; its watchers are the main thread's */
+};
+
+/* Returns 0, or -errno. The reports are set before. Main thread, as are the others. */
+int admin_service_init(struct admin_service *a);
+void admin_service_fini(struct admin_service *a);
+
+/* Listens at server.agent_listen, if that is set. Returns 0, or -errno with the reason logged. */
+int admin_open_agent(struct admin_service *a, const struct conf *conf);
+
+/* Answers the clients that wait. Waits for none of them. */
+void admin_serve_agent(const struct admin_service *a, struct http_server *http);
+
+/*
+ * Returns the weight in percent of a server with room for images_max images, and for work of
+ * limit_s seconds (0: not known): the free share of its room, by whichever is less. It is 1 to 100.
+ * HAProxy gets 0 before the threads have started and once the end is announced. The answer never
+ * has the words drain, maint or ready: they would overrule what an operator has set in HAProxy. Any
+ * thread.
+ */
+unsigned agent_weight(double images, double images_max, double backlog_s, double limit_s);
+
+/* Sends watchers of /stats/stream what is due. Returns the ms until the next call, or -1: the next
+ * call is due when stream.wake_fd is readable. */
+int admin_service_tick(struct admin_service *a);
+
+#endif

@@ -1,0 +1,335 @@
+/* storage.c - opens the store of the configuration, and has what both classes have in common: the
+ * spool and lists. */
+#include "storage.h"
+
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/check.h"
+#include "base/json_reader.h"
+#include "base/round.h"
+#include "log/log.h"
+#include "s3/s3_client.h"
+#include "store/spool.h"
+#include "store/stored_image.h"
+
+#define BLOCK_SIZE 4096 /* of most file systems; a directory and a note take one each */
+#define TEXT_MAX ((size_t)STORED_LIST_MAX * (STORED_IMAGE_MAX + 2))
+
+static_assert(STORED_LIST_MAX <= STORAGE_READ_MAX, "a page is read at once");
+
+/* ---- bytes of the spool ---- */
+
+/* Returns what an original takes. So the limit is also one of the number of images. */
+static uint64_t cost_of(uint64_t size)
+{
+	return round_up(size, BLOCK_SIZE) + 2 * (uint64_t)BLOCK_SIZE;
+}
+
+static void add_cost(void *arg, uint64_t size)
+{
+	struct spooling *spooling = arg;
+
+	atomic_fetch_add_explicit(&spooling->bytes, cost_of(size), memory_order_relaxed);
+}
+
+static int count_files(struct storage *st)
+{
+	int err = spool_each_size(st->files, add_cost, &st->spooling);
+
+	if (err)
+		log_error("spool: cannot list it: %s", strerror(-err));
+	return err;
+}
+
+/* Counts what an earlier process has left. Returns 0, or -errno with the reason logged. */
+static int spooling_init(struct storage *st, const struct conf *conf)
+{
+	struct spooling *spooling = &st->spooling;
+
+	spooling->has_limit = st->class->is_shared && conf->store.s3_spool == CONF_SPOOL_FILE;
+	spooling->is_on = !st->class->is_shared || spooling->has_limit;
+	spooling->max_bytes = conf->store.s3_spool_bytes;
+	return spooling->has_limit ? count_files(st) : 0;
+}
+
+bool spooling_is_on(const struct storage *st)
+{
+	return st->spooling.is_on;
+}
+
+bool spooling_is_needed(const struct storage *st, const struct conf *conf)
+{
+	return st->class->is_shared || conf->server.durability != CONF_DURABILITY_NONE;
+}
+
+static bool spooling_has_room(const struct storage *st)
+{
+	uint64_t bytes = atomic_load_explicit(&st->spooling.bytes, memory_order_relaxed);
+
+	return !st->spooling.has_limit || bytes < st->spooling.max_bytes;
+}
+
+/* Takes bytes for an image. Returns false if there is no room. */
+static bool reserve(struct storage *st, uint64_t cost)
+{
+	if (!st->spooling.has_limit)
+		return true;
+	/* Relaxed: only the number matters. */
+	uint64_t before =
+		atomic_fetch_add_explicit(&st->spooling.bytes, cost, memory_order_relaxed);
+
+	if (before + cost <= st->spooling.max_bytes)
+		return true;
+	atomic_fetch_sub_explicit(&st->spooling.bytes, cost, memory_order_relaxed);
+	return false;
+}
+
+static void release(struct storage *st, uint64_t cost)
+{
+	if (st->spooling.has_limit)
+		atomic_fetch_sub_explicit(&st->spooling.bytes, cost, memory_order_relaxed);
+}
+
+/* Returns the bytes that are released when the image leaves the spool. */
+static uint64_t reserved_for(struct storage *st, const char *id)
+{
+	uint64_t size = 0;
+
+	return st->spooling.has_limit && spool_size(st->files, id, &size) == 0 ? cost_of(size) : 0;
+}
+
+/* ---- spooled images ---- */
+
+/* The original is the first file of an item. */
+static uint64_t item_cost(const struct store_item *item)
+{
+	return cost_of(item->file[0].size);
+}
+
+static void put_reserved(struct storage *st, struct store_item *items, unsigned count)
+{
+	if (count)
+		store_put(st->files, items, count);
+	for (unsigned i = 0; i < count; i++)
+		if (items[i].err)
+			release(st, item_cost(&items[i]));
+}
+
+/* As store_put(), or the error is SPOOLING_FULL. */
+static void spooling_put(struct storage *st, struct store_item *items, unsigned count)
+{
+	unsigned first = 0;
+
+	for (unsigned i = 0; i < count; i++) {
+		if (reserve(st, item_cost(&items[i])))
+			continue;
+		put_reserved(st, items + first, i - first);
+		items[i].err = SPOOLING_FULL;
+		first = i + 1;
+	}
+	put_reserved(st, items + first, count - first);
+}
+
+int spooling_end(struct storage *st, const char *id)
+{
+	uint64_t bytes = reserved_for(st, id);
+	int err = store_unspool(st->files, id);
+
+	if (!err)
+		release(st, bytes);
+	if (err == -ENOENT)
+		err = st->class->remove(st, id);
+	return err == -ENOENT ? 0 : err; /* removed in the same batch */
+}
+
+int spooling_remove(struct storage *st, const char *id)
+{
+	uint64_t bytes;
+
+	if (!st->spooling.is_on)
+		return -ENOENT;
+	bytes = reserved_for(st, id);
+	int err = store_remove(st->files, STORE_SPOOL, id);
+
+	if (!err)
+		release(st, bytes);
+	return err;
+}
+
+bool spooling_has(struct storage *st, const char *id)
+{
+	return st->spooling.is_on && store_is_spooled(st->files, id);
+}
+
+int spooling_quarantine(struct storage *st, const char *id, const char *why)
+{
+	uint64_t bytes = reserved_for(st, id);
+	int err = spool_quarantine(st->files, id, why);
+
+	if (!err)
+		release(st, bytes);
+	return err;
+}
+
+/* ---- life ---- */
+
+static int open_files(struct store *files, const struct conf *conf, unsigned *cleared)
+{
+	bool survives_power = conf->server.durability == CONF_DURABILITY_POWER;
+	int err = store_open(files, conf->server.root, survives_power, cleared);
+
+	if (!err && *cleared)
+		log_notice("store: cleared %u unfinished or removed images in %s", *cleared,
+		           conf->server.root);
+	return err;
+}
+
+int storage_open(struct storage *st, struct store *files, const struct conf *conf,
+                 unsigned *cleared)
+{
+	int err = open_files(files, conf, cleared);
+
+	if (err)
+		return err;
+	*st = (struct storage){ .class = &store_of_files, .files = files };
+	if (conf->store.kind == CONF_STORE_S3) {
+		st->class = &store_of_objects;
+		err = s3_client_open(&st->objects, conf, files->incoming_fd);
+	}
+	if (!err)
+		err = spooling_init(st, conf);
+	if (err)
+		storage_close(st);
+	return err;
+}
+
+void storage_close(struct storage *st)
+{
+	s3_client_close(st->objects);
+	st->objects = NULL;
+	store_close(st->files);
+}
+
+int storage_tick(struct storage *st)
+{
+	if (!st->objects)
+		return -1;
+	s3_client_check_keys(st->objects);
+	return STORAGE_TICK_MS;
+}
+
+/* ---- room ---- */
+
+bool storage_is_away(const struct storage *st)
+{
+	return st->objects && s3_client_is_away(st->objects);
+}
+
+int storage_check_room(struct storage *st, uint64_t floor, bool is_spooled, uint64_t *free_bytes)
+{
+	bool needs_files = !st->class->is_shared || (is_spooled && spooling_is_on(st));
+
+	if (!needs_files)
+		return storage_is_away(st) ? S3_AWAY : 0;
+	if (!spooling_has_room(st))
+		return SPOOLING_FULL;
+	return floor == 0 || store_has_room(st->files, floor, free_bytes) ? 0 : -ENOSPC;
+}
+
+const char *storage_why(int err)
+{
+	switch (err) {
+	case S3_AWAY:
+	case -ECANCELED:
+		return "the store does not answer";
+	case S3_DAMAGED:
+		return "the store's answers are damaged";
+	case -EBUSY:
+		return "too many requests wait for the store";
+	case SPOOLING_FULL:
+		return "the spool has store.s3_spool_bytes";
+	default:
+		return NULL;
+	}
+}
+
+uint64_t storage_look(struct storage *st, bool is_spooled)
+{
+	return is_spooled || !st->class->is_shared ? store_look(st->files) : UINT64_MAX;
+}
+
+/* ---- images ---- */
+
+void storage_put(struct storage *st, struct store_item *items, unsigned count)
+{
+	if (st->class->is_shared && count && items[0].place == STORE_SPOOL)
+		spooling_put(st, items, count);
+	else
+		st->class->put(st, items, count);
+}
+
+int storage_remove(struct storage *st, const char *id)
+{
+	if (storage_is_away(st))
+		return S3_AWAY;
+	int spool_err = spooling_remove(st, id), image_err = st->class->remove(st, id);
+
+	if (spool_err && spool_err != -ENOENT)
+		return spool_err;
+	return image_err == -ENOENT ? spool_err : image_err;
+}
+
+/* ---- a GET ---- */
+
+bool storage_find_cached(struct storage *st, const char *id, const char *name,
+                         struct store_found *found)
+{
+	return !st->class->is_shared && store_find_cached(st->files, id, name, found);
+}
+
+/* ---- lists ---- */
+
+/* Appends an image, unless it is damaged or its time is over. */
+static void append(const char *data, size_t length, uint64_t expires, void *arg)
+{
+	struct text *images = arg;
+
+	if ((expires && expires <= (uint64_t)time(NULL)) || !json_reader_check(data, length))
+		return;
+	size_t visible = stored_image_public(data, length);
+
+	text_puts(images, images->length > 1 ? ",\n" : "");
+	text_put(images, data, visible);
+	text_puts(images, visible < length ? "}" : "");
+}
+
+int stored_list_append(struct text *images, struct storage *st, const char *id)
+{
+	char ids[1][ULID_LENGTH + 1];
+	size_t before = images->length;
+
+	memcpy(ids[0], id, sizeof ids[0]);
+	int err = st->class->read(st, ids, 1, append, images);
+
+	return err ? err : images->length > before;
+}
+
+int stored_list_make(struct stored_list *list, struct storage *st)
+{
+	list->page.id = list->id;
+	text_init_growable(&list->images, TEXT_MAX);
+	text_puts(&list->images, "[");
+	int err = st->class->list(st, &list->page);
+
+	if (!err)
+		err = st->class->read(st, list->id, list->page.count, append, &list->images);
+	if (err)
+		return err;
+	text_puts(&list->images, "]");
+	list->has_more = list->page.count == list->page.max;
+	if (list->has_more)
+		memcpy(list->last, list->id[list->page.count - 1], sizeof list->last);
+	return list->images.overflowed ? -ENOMEM : 0;
+}

@@ -1,0 +1,143 @@
+/* store_files.c - the class of a store of files: passes calls on to store/. Any thread. */
+#include <errno.h>
+#include <time.h>
+
+#include "base/text.h"
+#include "storage.h"
+#include "store/stored_image.h"
+
+/* ---- images ---- */
+
+static void put(struct storage *st, struct store_item *items, unsigned count)
+{
+	store_put(st->files, items, count);
+}
+
+static int remove_image(struct storage *st, const char *id)
+{
+	int err = store_remove(st->files, STORE_IMAGES, id);
+
+	store_look(st->files);
+	return err;
+}
+
+static int has_image(struct storage *st, const char *id)
+{
+	return store_has_file(st->files, id, STORED_IMAGE);
+}
+
+static int read_images(struct storage *st, char (*id)[ULID_LENGTH + 1], unsigned count,
+                       storage_reader *reader, void *arg)
+{
+	char data[STORED_IMAGE_MAX + 1];
+	uint64_t expires;
+
+	for (unsigned i = 0; i < count; i++) {
+		int length = stored_image_load(st->files, id[i], data, &expires);
+
+		if (length >= 0)
+			reader(data, (size_t)length, expires, arg);
+	}
+	return 0;
+}
+
+static int list_images(struct storage *st, struct store_page *page)
+{
+	return store_page_read(st->files->root_fd, page);
+}
+
+static int explain(struct storage *st, const char *id, const char *variant, uint64_t max_age_ms,
+                   struct storage_explanation *e)
+{
+	char data[STORED_IMAGE_MAX + 1];
+	uint64_t expires;
+	struct text names;
+	int length = stored_image_load(st->files, id, data, &expires);
+	uint64_t end = stored_image_end(id, expires, max_age_ms);
+
+	e->has_original = store_has_file(st->files, id, STORE_ORIGINAL);
+	if (end && (uint64_t)time(NULL) >= end) /* though its files may not be removed yet */
+		return -ENOENT;
+	e->is_skipped = length >= 0 && stored_image_says_skipped(data, (size_t)length, variant);
+	if (e->is_skipped)
+		return 0;
+	text_init(&names, e->variants, sizeof e->variants);
+	int n = stored_image_variants(st->files, id, &names);
+
+	return n < 0 ? n : 0;
+}
+
+/* ---- removals of the sweep ---- */
+
+static int list_expired(struct storage *st, uint64_t now, struct expiry_due *due, unsigned max)
+{
+	return expiry_list(st->files, now, due, max);
+}
+
+static void forget_expired(struct storage *st, const char *id, uint64_t expires)
+{
+	expiry_forget(st->files, id, expires);
+}
+
+static int batch_add(struct storage *st, struct store_batch *b, const char *id)
+{
+	return store_batch_add(b, st->files, STORE_IMAGES, id);
+}
+
+static int batch_end(struct storage *st, const struct store_batch *b)
+{
+	return store_batch_end(b, st->files);
+}
+
+/* ---- a GET ---- */
+
+static void find(struct storage *st, const char *id, const char *name, struct store_found *found,
+                 void (*done)(void *arg), void *arg)
+{
+	(void)done, (void)arg;
+	store_find(st->files, id, name, found);
+}
+
+/* ---- records of keys ---- */
+
+static int key_read(struct storage *st, struct key_record *r)
+{
+	return key_record_read(st->files, r);
+}
+
+/* Without the failed parts of a settled record, a loss of power would make their images missed, and
+ * the others removed. */
+static int key_write(struct storage *st, struct key_record *r)
+{
+	int err = key_record_write(st->files, r);
+
+	return err || !r->is_settled || !r->failed ? err : store_flush(st->files);
+}
+
+static int key_remove(struct storage *st, const struct key_record *r)
+{
+	return key_record_remove(st->files, r);
+}
+
+static void key_sweep(struct storage *st, unsigned shard, uint64_t before)
+{
+	key_record_sweep(st->files, shard, before);
+}
+
+const struct store_class store_of_files = {
+	.put = put,
+	.remove = remove_image,
+	.has = has_image,
+	.read = read_images,
+	.list = list_images,
+	.explain = explain,
+	.list_expired = list_expired,
+	.forget_expired = forget_expired,
+	.batch_add = batch_add,
+	.batch_end = batch_end,
+	.find = find,
+	.key_read = key_read,
+	.key_write = key_write,
+	.key_remove = key_remove,
+	.key_sweep = key_sweep,
+};

@@ -1,0 +1,407 @@
+/*
+ * store_audit.c - darkroomd store check: reads every file, and compares it with its checksum.
+ *
+ * The checksums are those of image.json, which has one of its own. Without it (it is damaged), the
+ * attributes of the files serve. A running daemon may add, remove and remake images: what is found
+ * wrong with an image counts only if its directory is still the same afterwards. What lies beside
+ * the images is named at the end of a check of the whole store. Main thread.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "store/directory.h"
+#include "store/store_find.h"
+#include "store/store_path.h"
+#include "store/stored_image.h"
+#include "store_query.h"
+
+#define INTERRUPTED (-1)
+#define PROBLEMS_MAX 64 /* of one image that are listed */
+#define NAME_LENGTH_MAX 255
+#define PROGRESS ".check"
+#define RATE (UINT64_C(32) << 20) /* bytes per second unless --rate asks for another */
+#define SAVE_NS (5 * NS_PER_S)
+
+struct audit {
+	/* of the present image */
+	char id[ULID_LENGTH + 1];
+	char data[STORED_IMAGE_MAX + 1];
+	struct stored_info info;
+	bool knows_files; /* image.json is good, so info lists all files */
+	bool has_seen[CONF_VARIANT_MAX + 1];
+	struct problem {
+		char file[NAME_LENGTH_MAX + 1]; /* "": the image itself */
+		const char *kind;               /* static */
+	} problem[PROBLEMS_MAX];
+	unsigned problem_count;
+	/* of all */
+	uint64_t images, files, bytes, problems, unverified;
+	uint64_t start_ns, saved_ns;
+	bool is_whole; /* the whole store is checked, so that its progress is kept */
+	uint64_t rate; /* bytes per second */
+};
+
+static volatile sig_atomic_t is_interrupted;
+
+static void interrupt(int signal)
+{
+	(void)signal;
+	is_interrupted = true;
+}
+
+/* ---- progress ---- */
+
+static void save(struct audit *a, const struct store_query *q)
+{
+	a->saved_ns = clock_ns();
+	/* If that fails, the next check begins earlier. */
+	(void)directory_write_file(q->store.root_fd, PROGRESS, a->id, ULID_LENGTH, false);
+}
+
+/* Continues where an interrupted check of the whole store ended. Returns 0 or the exit status. */
+static int start(struct audit *a, struct store_query *q)
+{
+	char id[ULID_LENGTH + 1] = "";
+
+	a->start_ns = a->saved_ns = clock_ns();
+	a->rate = q->rate ? q->rate : RATE;
+	if (q->token || q->is_newest_first)
+		return store_query_usage("check: --token and --newest do not select images here");
+	a->is_whole = !q->word_count && !q->ids_path && !q->after[0] && !q->before[0] &&
+	              q->limit == UINT64_MAX;
+	if (!a->is_whole || q->restarts)
+		return 0;
+	if (directory_read_file(q->store.root_fd, PROGRESS, id, sizeof id) == ULID_LENGTH &&
+	    ulid_is_valid(id, ULID_LENGTH)) {
+		memcpy(q->after, id, sizeof q->after);
+		store_query_say("continuing behind %s", id);
+	}
+	return 0;
+}
+
+/* ---- problems ---- */
+
+static void add_problem(struct audit *a, const char *file, const char *kind)
+{
+	if (a->problem_count == PROBLEMS_MAX)
+		return;
+	struct problem *p = &a->problem[a->problem_count++];
+
+	size_t length = strnlen(file, sizeof p->file - 1);
+
+	memcpy(p->file, file, length);
+	p->file[length] = '\0';
+	p->kind = kind;
+}
+
+/* Moves a file of the image to <root>/.quarantine/<id>/. Returns whether that was possible. */
+static bool quarantine(struct store_query *q, const char *id, const char *file)
+{
+	int from_fd = store_open_directory(&q->store, id);
+	int to_fd = directory_open(q->store.quarantine_fd, id, PRIVATE_DIRECTORY);
+	bool is_moved = from_fd >= 0 && to_fd >= 0 && renameat(from_fd, file, to_fd, file) == 0;
+
+	if (from_fd >= 0)
+		close(from_fd);
+	if (to_fd >= 0)
+		close(to_fd);
+	return is_moved;
+}
+
+static void print(const struct store_query *q, const char *id, const struct problem *p,
+                  bool is_moved)
+{
+	char data[1024];
+	struct text t;
+	struct json j;
+
+	if (!q->is_json) {
+		printf("%s%s%s: %s%s\n", id, p->file[0] ? "/" : "", p->file, p->kind,
+		       is_moved ? ", now in .quarantine" : "");
+		return;
+	}
+	text_init(&t, data, sizeof data);
+	json_init(&j, &t);
+	json_object(&j, NULL);
+	json_string(&j, "id", id);
+	json_string(&j, "file", p->file);
+	json_string(&j, "problem", p->kind);
+	json_bool(&j, "quarantined", is_moved);
+	json_object_end(&j);
+	puts(data);
+}
+
+/* The image is checked. Prints its problems, and moves damaged and stray files away if q->repairs.
+ */
+static void report_problems(struct audit *a, struct store_query *q)
+{
+	for (unsigned i = 0; i < a->problem_count; i++) {
+		const struct problem *p = &a->problem[i];
+		bool may_move = q->repairs && p->file[0] && strcmp(p->kind, "missing") != 0;
+
+		a->problems++;
+		print(q, a->id, p, may_move && quarantine(q, a->id, p->file));
+	}
+}
+
+/* ---- one file ---- */
+
+/* Reads the file from the disk, not from memory that may hold an older copy. Returns 0 or -errno.
+ */
+static int sum_file(struct audit *a, int fd, char sum[CHECKSUM_LENGTH + 1], uint64_t *size)
+{
+	(void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+	int err = checksum_of_file(fd, sum, size);
+
+	(void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+	a->files++;
+	a->bytes += *size;
+	store_query_pace(a->start_ns, a->bytes, a->rate);
+	return err;
+}
+
+/* Compares an open file. expected: what image.json says, or NULL. */
+static void compare(struct audit *a, const char *name, int fd, const struct stored_file *expected)
+{
+	char sum[CHECKSUM_LENGTH + 1], tag[STORE_TAG_MAX];
+	uint64_t size;
+	int err = sum_file(a, fd, sum, &size);
+	const char *fault = err        ? "unreadable"
+	                    : expected ? stored_file_fault(expected, size, sum)
+	                               : NULL;
+
+	store_tag(fd, tag);
+	if (!fault && !(expected && expected->sum[0])) { /* the tag has the only checksum */
+		if (strlen(tag) != CHECKSUM_LENGTH)
+			a->unverified++;
+		else if (strcmp(sum, tag) != 0)
+			fault = "rotten";
+	}
+	if (fault)
+		add_problem(a, name, fault);
+}
+
+/* Finds the file in image.json, and notes that it exists. */
+static const struct stored_file *find(struct audit *a, const char *name)
+{
+	for (unsigned i = 0; i < a->info.file_count; i++)
+		if (strcmp(name, a->info.file[i].name) == 0) {
+			a->has_seen[i] = true;
+			return &a->info.file[i];
+		}
+	return NULL;
+}
+
+/* ---- one image ---- */
+
+/* Reads image.json into a->info. */
+static void check_document(struct audit *a, int dir_fd)
+{
+	char sum[CHECKSUM_LENGTH + 1], tag[STORE_TAG_MAX];
+	uint64_t size;
+	int fd = openat(dir_fd, STORED_IMAGE, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+
+	a->knows_files = false;
+	a->info.file_count = 0;
+	if (fd < 0) {
+		add_problem(a, STORED_IMAGE, errno == ENOENT ? "missing" : "unreadable");
+		return;
+	}
+	int err = sum_file(a, fd, sum, &size);
+	int length = err ? err : stored_image_read(fd, a->data);
+
+	store_tag(fd, tag);
+	close(fd);
+	if (length < 0 && length != -EFBIG) {
+		add_problem(a, STORED_IMAGE, "unreadable");
+		return;
+	}
+	a->knows_files = length >= 0 && !stored_info_read(&a->info, a->data, (size_t)length) &&
+	                 (strlen(tag) != CHECKSUM_LENGTH || strcmp(tag, sum) == 0) &&
+	                 stored_info_is_sound(&a->info, a->data);
+	if (!a->knows_files) {
+		a->info.file_count = 0;
+		add_problem(a, STORED_IMAGE, "rotten");
+	} else if (!a->info.has_record) {
+		a->unverified++;
+	}
+}
+
+static void check_entry(struct audit *a, int dir_fd, const char *name)
+{
+	const struct stored_file *expected = find(a, name);
+	struct stat st;
+	int fd = -1;
+
+	/* Earlier versions kept the original, and did not name it. */
+	bool is_known = expected || (!a->info.has_record && strcmp(name, STORE_ORIGINAL) == 0);
+
+	if (!is_known && a->knows_files) {
+		add_problem(a, name, "stray");
+		return;
+	}
+	if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode))
+		fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0) {
+		add_problem(a, name, "unreadable");
+		return;
+	}
+	compare(a, name, fd, expected);
+	close(fd);
+}
+
+static void check_files(struct audit *a, int dir_fd)
+{
+	DIR *dir = directory_list(dir_fd, ".");
+	const char *entry;
+
+	if (!dir) {
+		add_problem(a, "", "unreadable");
+		return;
+	}
+	memset(a->has_seen, 0, sizeof a->has_seen);
+	while ((entry = directory_next(dir)))
+		if (strcmp(entry, STORED_IMAGE) != 0)
+			check_entry(a, dir_fd, entry);
+	closedir(dir);
+	for (unsigned i = 0; i < a->info.file_count; i++)
+		if (!a->has_seen[i])
+			add_problem(a, a->info.file[i].name, "missing");
+}
+
+static int check_image(struct store_query *q, const char *id, void *arg)
+{
+	struct audit *a = arg;
+	int fd = store_open_directory(&q->store, id);
+	bool is_there = true, has_moved = false;
+
+	if (fd == -ENOENT && !q->word_count && !q->ids_path)
+		return 0; /* removed since it was listed */
+	if (fd < 0 && fd != -ENOENT)
+		return store_query_fail(id, fd);
+	memcpy(a->id, id, sizeof a->id);
+	a->problem_count = 0;
+	if (fd < 0) {
+		add_problem(a, "", "missing");
+	} else {
+		check_document(a, fd);
+		check_files(a, fd);
+		has_moved = store_has_moved(&q->store, id, fd, &is_there);
+		close(fd);
+	}
+	if (has_moved && is_there && a->problem_count > 0)
+		return check_image(q, id, arg); /* it was remade meanwhile */
+	a->images++;
+	if (is_there)
+		report_problems(a, q);
+	if (a->is_whole && clock_ns() - a->saved_ns >= SAVE_NS)
+		save(a, q);
+	return is_interrupted ? INTERRUPTED : 0;
+}
+
+/* ---- beside the images ---- */
+
+static bool has_length(const char *name, size_t length)
+{
+	return strlen(name) == length && strspn(name, "0123456789ABCDEFGHJKMNPQRSTVWXYZ") == length;
+}
+
+/* Returns whether a directory belongs into another one. *below: further ones are in it. */
+static bool belongs(const char *directory, const char *name, bool *below)
+{
+	char path[STORE_PATH_MAX];
+	size_t depth = strlen(directory);
+
+	*below = depth == 0 || depth == STORE_SPAN_LENGTH;
+	if (depth == 0 && has_length(name, STORE_SPAN_LENGTH))
+		return true;
+	if (*below)
+		return has_length(name, STORE_SHARD_LENGTH);
+	/* An image must lie where its id says. */
+	if (!ulid_is_valid(name, strlen(name)))
+		return false;
+	store_shard_path(path, depth > STORE_SPAN_LENGTH ? STORE_BY_TIME : STORE_BY_TAIL, name);
+	return strcmp(path, directory) == 0;
+}
+
+/* Prints what does not belong into the directory, and into those below it. Returns the number. An
+ * entry that has gone since it was listed is an image that was removed. */
+static uint64_t find_strays(int root_fd, const char *directory)
+{
+	DIR *dir = directory_list(root_fd, *directory ? directory : ".");
+	char path[STORE_PATH_MAX];
+	const char *name;
+	uint64_t strays = 0;
+	struct stat st;
+
+	while (dir && (name = directory_next(dir))) {
+		bool is_root = !*directory, below;
+
+		if (fstatat(dirfd(dir), name, &st, AT_SYMLINK_NOFOLLOW)) {
+			if (errno == ENOENT)
+				continue;
+			st.st_mode = 0;
+		}
+		if (is_root &&
+		    (name[0] == '.' || strcmp(name, "lost+found") == 0 || S_ISSOCK(st.st_mode)))
+			continue;
+		if (!S_ISDIR(st.st_mode) || !belongs(directory, name, &below)) {
+			printf("%s%s%s: stray\n", directory, is_root ? "" : "/", name);
+			strays++;
+		} else if (below) {
+			snprintf(path, sizeof path, "%s%s%s", directory, is_root ? "" : "/", name);
+			strays += find_strays(root_fd, path);
+		}
+	}
+	if (dir)
+		closedir(dir);
+	return strays;
+}
+
+/* Prints the sums. status: 0, INTERRUPTED or an exit status. Returns the exit status. */
+static int finish(struct audit *a, struct store_query *q, int status)
+{
+	if (status > 0)
+		return status;
+	if (status == INTERRUPTED && a->is_whole) {
+		save(a, q);
+	} else if (a->is_whole) {
+		a->problems += find_strays(q->store.root_fd, "");
+		(void)unlinkat(q->store.root_fd, PROGRESS, 0);
+	}
+	store_query_say("%s%" PRIu64 " images, %" PRIu64 " files and %" PRIu64
+	                " bytes checked; %" PRIu64 " problems",
+	                status ? "interrupted: " : "", a->images, a->files, a->bytes, a->problems);
+	if (a->unverified)
+		store_query_say("%" PRIu64
+		                " files have no checksum: an earlier version stored them",
+		                a->unverified);
+	return a->problems ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+int store_audit(struct store_query *q)
+{
+	static struct audit a;
+	const struct sigaction action = { .sa_handler = interrupt };
+
+	memset(&a, 0, sizeof a);
+	sigaction(SIGTERM, &action, NULL);
+	sigaction(SIGINT, &action, NULL);
+	int status = start(&a, q);
+
+	if (!status)
+		status = store_query_each(q, check_image, &a);
+	return finish(&a, q, status);
+}

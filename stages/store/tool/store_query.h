@@ -1,0 +1,107 @@
+/*
+ * store_query.h - what the commands of darkroomd store share: their options, the images that these
+ * select, and the line that shows how far a command has come. Main thread.
+ */
+#ifndef DARKROOM_STORE_TOOL_STORE_QUERY_H
+#define DARKROOM_STORE_TOOL_STORE_QUERY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "conf/conf.h"
+#include "store/store.h"
+#include "store/store_page.h"
+
+#define QUERY_EXIT_USAGE 2
+#define QUERY_WORDS_MAX 64
+
+struct text;
+
+/* Sends a line to the daemon's control socket and appends its answer. Returns 0, or other than 0 if
+ * no daemon serves the store. */
+typedef int store_ask(const struct conf *conf, const char *line, struct text *answer);
+
+struct store_query {
+	const struct conf *conf;
+	store_ask *ask;
+	struct store store;
+	int is_json, is_newest_first, is_dry, repairs, restarts, only_missing; /* 0 or 1 */
+	char after[ULID_LENGTH + 1], before[ULID_LENGTH + 1]; /* bounds, left out; "": none */
+	const char *follows;  /* the id behind which the list begins, or NULL */
+	uint64_t limit;       /* images; UINT64_MAX: all */
+	uint64_t rate;        /* bytes/s or images/s; 0: no limit */
+	const char *token;    /* NULL: any */
+	const char *ids_path; /* NULL: none */
+	char *argument[QUERY_WORDS_MAX];
+	char **words; /* what is not an option */
+	size_t word_count;
+};
+
+/* Parses the words behind the name of the command, and opens the store. Returns 0, or the exit
+ * status with the problem reported. */
+int store_query_open(struct store_query *q, const struct conf *conf, store_ask *ask,
+                     char *const *words, size_t count);
+void store_query_close(struct store_query *q);
+
+/* Reports wrong usage. Returns the exit status. */
+int store_query_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Writes a line to standard error. */
+void store_query_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Reports a failure. Returns the exit status. */
+int store_query_fail(const char *what, int err);
+
+/* Calls `each` with each selected id: the words, or the lines of ids_path, or else all images
+ * within the bounds, in order, up to the limit. Ends early if it returns other than 0, and returns
+ * that; otherwise returns 0, or the exit status of a failure that was reported. */
+int store_query_each(struct store_query *q,
+                     int (*each)(struct store_query *q, const char *id, void *arg), void *arg);
+
+/* Waits until so much may have been done since the start, at that rate in a second. */
+void store_query_pace(uint64_t start_ns, uint64_t done, uint64_t rate);
+
+/* ---- progress: a line on a terminal ---- */
+
+struct store_progress {
+	uint64_t all, ended; /* images; all: 0 if it is not known */
+	uint64_t start_ns, shown_ns;
+};
+
+/* Begins with `all` images. */
+void store_progress_start(struct store_progress *p, uint64_t all);
+
+/* Writes the line to standard error, at most once a second, if that is a terminal. */
+void store_progress_show(struct store_progress *p, bool is_last);
+
+/* ---- the commands; each returns the exit status ---- */
+
+/* Prints the selected images, one per line. */
+int store_list(struct store_query *q);
+
+/* The same, of images that are named by id or token. */
+int store_find_images(struct store_query *q);
+
+/* Prints images and bytes by day, and bytes by variant. */
+int store_count(struct store_query *q);
+
+/* Removes the selected images. */
+int store_delete(struct store_query *q);
+
+/* check: compares all files with their checksums. */
+int store_audit(struct store_query *q);
+
+/* Prints what store_remake() would do, and an estimate of its cost. */
+int store_plan(struct store_query *q);
+
+/* Has the running daemon make variants that images lack. */
+int store_remake(struct store_query *q);
+
+/* Writes the selected images to standard output, as a tar archive. */
+int store_export(struct store_query *q);
+
+/* Stores the images of such an archive from standard input. */
+int store_import(struct store_query *q);
+
+#endif

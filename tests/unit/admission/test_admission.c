@@ -1,0 +1,84 @@
+/* test_admission.c - places, cores, and the image whose time is that of its upload. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "admission/admission.c"
+
+static void the_first_good_image_of_an_upload_is_measured(void **state)
+{
+	static struct admitted upload;
+	static const struct admission_end bad = { .has_failed = true }, good;
+
+	(void)state;
+	assert_false(is_measured(&upload, &bad));
+	assert_true(is_measured(&upload, &good));
+	assert_false(is_measured(&upload, &good));
+	assert_false(is_measured(&upload, &bad));
+}
+
+/* Writes a file into the directory, and its path to `path`. */
+static void put(char *path, size_t size, const char *directory, const char *name, const char *data)
+{
+	FILE *f;
+
+	snprintf(path, size, "%s/%s", directory, name);
+	f = fopen(path, "w");
+	assert_non_null(f);
+	assert_true(fputs(data, f) >= 0);
+	assert_int_equal(fclose(f), 0);
+}
+
+static void cores_that_the_quota_does_not_grant_do_not_count(void **state)
+{
+	static struct conf conf = { .scheduler.threads = 64 };
+	struct overload_params p;
+	char directory[] = "/tmp/darkroom-test-admission-XXXXXX", membership[64], quota[64];
+
+	(void)state;
+	assert_non_null(mkdtemp(directory));
+	put(membership, sizeof membership, directory, "membership", "0::/\n");
+	put(quota, sizeof quota, directory, "cpu.max", "200000 100000\n");
+	cores_read(64, membership, directory);
+	read_params(&p, &conf);
+	assert_int_equal(p.cores, 2);
+	conf.scheduler.threads = 1;
+	read_params(&p, &conf);
+	assert_int_equal(p.cores, 1);
+	assert_int_equal(unlink(membership), 0);
+	assert_int_equal(unlink(quota), 0);
+	assert_int_equal(rmdir(directory), 0);
+}
+
+static void a_place_that_is_refused_is_not_kept(void **state)
+{
+	static struct admission a;
+
+	(void)state;
+	assert_true(admission_take_place(&a, 2));
+	assert_true(admission_take_place(&a, 2));
+	for (int i = 0; i < 3; i++)
+		assert_false(admission_take_place(&a, 2));
+	assert_int_equal(admission_in_flight(&a), 2);
+	admission_give_place(&a);
+	assert_true(admission_take_place(&a, 2));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_first_good_image_of_an_upload_is_measured),
+		cmocka_unit_test(cores_that_the_quota_does_not_grant_do_not_count),
+		cmocka_unit_test(a_place_that_is_refused_is_not_kept),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
