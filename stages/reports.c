@@ -261,6 +261,7 @@ static void collect(struct report *r, const struct report_source *source)
 	const struct s3_client *objects = images->storage.objects;
 	struct budget_usage budget;
 	struct log_totals log;
+	const char *why;
 	uint64_t used, kept;
 
 	r->source = source;
@@ -272,7 +273,7 @@ static void collect(struct report *r, const struct report_source *source)
 	budget_usage(&images->budget, &budget);
 	log_totals(&log);
 	*c = (struct computed){
-		.is_ready = atomic_load(&http->is_ready) && !atomic_load(&http->is_ending),
+		.is_ready = !http_server_not_ready(http, &why),
 		.is_outdated = atomic_load(&http->tokens.is_outdated),
 		.connections_max = http_server_conf(http)->limits.connections,
 		.images_max = image_service_conf(images)->limits.images_in_flight,

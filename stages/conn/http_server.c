@@ -108,3 +108,20 @@ bool http_server_has_closed_admin(const struct http_server *h)
 	return atomic_load_explicit(&h->ios_done, memory_order_acquire) ==
 	       atomic_load_explicit(&h->ios, memory_order_acquire);
 }
+
+const char *http_server_not_ready(struct http_server *h, const char **why)
+{
+	/* Relaxed: only the flags matter. */
+	if (atomic_load_explicit(&h->is_ending, memory_order_relaxed)) {
+		*why = "the server finishes open requests";
+		return "draining";
+	}
+	if (!atomic_load_explicit(&h->is_ready, memory_order_relaxed)) {
+		*why = "not all threads have started yet";
+		return "starting";
+	}
+	if (store_check(&h->images->store))
+		return NULL;
+	*why = store_lost_reason(&h->images->store);
+	return "storage-missing";
+}

@@ -112,6 +112,10 @@ uint64_t http_server_count_connection(struct http_server *h, int change);
 /* Returns whether all administrative connections have ended. */
 bool http_server_has_closed_admin(const struct http_server *h);
 
+/* Returns why the server should get no uploads, as /readyz answers it: the slug of a problem, with
+ * *why for people; both static. NULL: it is ready. Looks at the store. Any thread. */
+const char *http_server_not_ready(struct http_server *h, const char **why);
+
 /* Returns the current configuration, which is valid until the end of the caller's visit. */
 static inline const struct conf *http_server_conf(const struct http_server *h)
 {

@@ -128,10 +128,9 @@ static unsigned weight_of(struct http_server *http)
 {
 	struct image_service *images = http->images;
 	struct admission_report report;
+	const char *why;
 
-	/* Relaxed: only the flags matter. */
-	if (atomic_load_explicit(&http->is_ending, memory_order_relaxed) ||
-	    !atomic_load_explicit(&http->is_ready, memory_order_relaxed))
+	if (http_server_not_ready(http, &why))
 		return 0;
 	admission_report(&images->admission, &report);
 	return agent_weight((double)admission_in_flight(&images->admission),

@@ -109,18 +109,11 @@ static enum conn_step respond_text(struct conn *c, const char *text)
 
 static enum conn_step handle_readyz(struct conn *c)
 {
-	const struct http_server *http = c->io->http;
+	const char *why, *slug = http_server_not_ready(c->io->http, &why);
 
-	/* Relaxed: only the flags matter. */
-	if (atomic_load_explicit(&http->is_ending, memory_order_relaxed))
-		problem_set(&c->problem, 503, "draining", "the server finishes open requests");
-	else if (!atomic_load_explicit(&http->is_ready, memory_order_relaxed))
-		problem_set(&c->problem, 503, "starting", "not all threads have started yet");
-	else if (!store_check(&conn_images(c)->store))
-		problem_set(&c->problem, 503, "storage-missing", "%s",
-		            store_lost_reason(&conn_images(c)->store));
-	else
+	if (!slug)
 		return respond_text(c, "ready\n");
+	problem_set(&c->problem, 503, slug, "%s", why);
 	c->state = CONN_REFUSE;
 	return CONN_STEP_AGAIN;
 }

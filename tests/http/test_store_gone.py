@@ -7,6 +7,7 @@ import pytest
 import pictures
 from client import form_files
 from darkroom import IS_SANITIZED, eventually, overrides, run
+from prometheus_text import Metrics
 from uploads import TINY, check_stored
 
 SMALL = pictures.photo_jpeg(320, 240, 2)
@@ -29,6 +30,7 @@ def test_store_that_is_deleted_and_made_again_is_used(daemon):
     image = daemon.image(SMALL)
     shutil.rmtree(daemon.store)
     assert not_ready(daemon)
+    assert Metrics(daemon.get("/metrics").body)("darkroom_ready") == 0
     assert daemon.get("/healthz").status == 200
     for _ in range(3):
         answer = daemon.upload(SMALL)
@@ -37,6 +39,7 @@ def test_store_that_is_deleted_and_made_again_is_used(daemon):
     assert not daemon.store.exists(), "it may be a disk that is not mounted"
     daemon.store.mkdir()
     assert daemon.get("/readyz").status == 200
+    assert Metrics(daemon.get("/metrics").body)("darkroom_ready") == 1
     check_stored(daemon, daemon.image(SMALL))
     assert len(daemon.stored()) == 1 and not daemon.leftovers()
     log = daemon.log_until_now()
