@@ -159,7 +159,7 @@ static bool begin_form(struct visit *v, struct conn *c)
 {
 	char boundary[BOUNDARY_MAX];
 	const char *error = NULL;
-	size_t length = field_boundary(conn_value(c, REQUEST_CONTENT_TYPE), boundary, &error);
+	size_t length = field_boundary(conn_value(c, "content-type"), boundary, &error);
 
 	assert(length > 0); /* http_parse has checked it */
 	c->form = form_new(boundary, length, (size_t)app_conf(v)->limits.header_bytes);
@@ -353,7 +353,7 @@ static void start(struct visit *v, struct conn *c)
 
 static void decode(struct visit *v, struct conn *c)
 {
-	struct slice type = conn_value(c, REQUEST_CONTENT_TYPE), params;
+	struct slice type = conn_value(c, "content-type"), params;
 	enum form_progress progress;
 
 	if (c->upload) { /* its key is new */

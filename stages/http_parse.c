@@ -11,7 +11,6 @@
 #include "conn/conn_steps.h"
 #include "conn/site_guard.h"
 #include "http/forwarded.h"
-#include "http/head_fields.h"
 #include "http/preconditions.h"
 #include "resource/authorization.h"
 #include "resource/handlers.h"
@@ -56,7 +55,7 @@ static bool check_encoding(struct conn *c)
 /* Returns whether the content type is supported; sets the problem if not. */
 static bool check_type(struct conn *c)
 {
-	struct slice value = conn_value(c, REQUEST_CONTENT_TYPE), params;
+	struct slice value = conn_value(c, "content-type"), params;
 	struct slice type = field_word(value, &params);
 	char boundary[BOUNDARY_MAX];
 	const char *error;

@@ -176,7 +176,7 @@ const char *request_id(struct conn *c)
 	struct slice sent = { NULL, 0 };
 
 	if (c->input)
-		sent = conn_value(c, REQUEST_ID);
+		sent = conn_value(c, "x-request-id");
 	if (!sent.data || !is_id(sent)) {
 		ulid_new(id);
 		return id;

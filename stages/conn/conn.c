@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "http/head_fields.h"
 #include "log/log.h"
 #include "sched/core/graph.h"
 #include "sched/core/replicas.h"
@@ -47,9 +46,17 @@ struct slice conn_fields(const struct conn *c)
 	return request_fields(&c->request, c->input + c->begin);
 }
 
-struct slice conn_value(const struct conn *c, enum request_field field)
+unsigned conn_field(const struct conn *c, const char *name, struct slice *value)
 {
-	return request_value(&c->request, field, c->input + c->begin);
+	return head_single(conn_fields(c), name, value);
+}
+
+struct slice conn_value(const struct conn *c, const char *name)
+{
+	struct slice value;
+
+	conn_field(c, name, &value);
+	return value;
 }
 
 struct slice conn_target(const struct conn *c)
@@ -68,9 +75,9 @@ struct slice conn_query(const struct conn *c)
 
 bool conn_has_field(const struct conn *c, const char *name)
 {
-	struct slice rest = conn_fields(c), value;
+	struct slice value;
 
-	return head_find(&rest, name, &value);
+	return conn_field(c, name, &value) > 0;
 }
 
 /* ---- the deadline ---- */

@@ -261,14 +261,16 @@ const struct conf *conn_conf(const struct conn *c);
 /* Returns what all uploads and images share. */
 struct image_service *conn_images(const struct conn *c);
 
-/* Return parts of the request's header, which must be complete: its field lines, the value of a
- * field that is kept, its target, and the query of the target without the question mark. */
+/* Return parts of the request's header, which must be complete: its field lines, its target, and
+ * the query of the target without the question mark. */
 struct slice conn_fields(const struct conn *c);
-struct slice conn_value(const struct conn *c, enum request_field field);
 struct slice conn_target(const struct conn *c);
 struct slice conn_query(const struct conn *c);
 
-/* Returns whether the header has the field; its name must be in lower case. */
+/* Look for a field of the header by its name in lower case: head_single(), its value alone, and
+ * whether there is one. */
+unsigned conn_field(const struct conn *c, const char *name, struct slice *value);
+struct slice conn_value(const struct conn *c, const char *name);
 bool conn_has_field(const struct conn *c, const char *name);
 
 /* ---- the deadline; the I/O thread ---- */

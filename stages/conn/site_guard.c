@@ -13,8 +13,6 @@
 
 #include "conf/conf.h"
 #include "conn.h"
-#include "http/head_fields.h"
-#include "http/host.h"
 #include "http_server.h"
 
 /* ---- hosts ---- */
@@ -71,35 +69,20 @@ static bool check_host(const struct conf *conf, struct conn *c, bool is_loopback
 
 /* ---- pages ---- */
 
-/* Returns the value of a field; length 0 if the request does not have it once. */
-static struct slice single(const struct conn *c, const char *name)
-{
-	struct slice rest = conn_fields(c), value, other;
-
-	if (!head_find(&rest, name, &value) || head_find(&rest, name, &other))
-		return (struct slice){ rest.data, 0 };
-	return value;
-}
-
 /* Returns whether the origin is that of the host that the client has asked for. */
 static bool is_own_origin(const struct conn *c, struct slice origin)
 {
-	size_t scheme = slice_begins(origin, "http://")    ? 7
-	                : slice_begins(origin, "https://") ? 8
-	                                                   : 0;
-	struct slice host = { origin.data + scheme, origin.length - scheme };
+	struct slice host, own = conn_has_field(c, "x-forwarded-host")
+	                                 ? conn_value(c, "x-forwarded-host")
+	                                 : span_slice(c->request.authority, c->input + c->begin);
 
-	struct slice own = conn_has_field(c, "x-forwarded-host")
-	                           ? single(c, "x-forwarded-host")
-	                           : span_slice(c->request.authority, c->input + c->begin);
-
-	return scheme && host_equals(host, own);
+	return request_split_target(&origin, &host) && origin.length == 0 && host_equals(host, own);
 }
 
 static bool is_foreign_page(const struct conf *conf, const struct conn *c)
 {
 	const char *allowed = conf->server.allow_origin;
-	struct slice site = single(c, "sec-fetch-site"), origin = single(c, "origin");
+	struct slice site = conn_value(c, "sec-fetch-site"), origin = conn_value(c, "origin");
 
 	if (strcmp(allowed, "*") == 0 ||
 	    (origin.length > 0 && host_equals(origin, (struct slice){ allowed, strlen(allowed) })))
@@ -140,7 +123,7 @@ static bool is_strange_host(const struct conf *conf, const struct conn *c)
 
 bool site_guard_allows_control(const struct conf *conf, struct conn *c)
 {
-	struct slice site = single(c, "sec-fetch-site"), origin = single(c, "origin");
+	struct slice site = conn_value(c, "sec-fetch-site"), origin = conn_value(c, "origin");
 	bool is_foreign = (conn_has_field(c, "sec-fetch-site") && !slice_is(site, "same-origin")) ||
 	                  (conn_has_field(c, "origin") && !is_own_origin(c, origin));
 

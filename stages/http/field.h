@@ -1,6 +1,6 @@
 /*
  * field.h - the syntax that HTTP and MIME header fields share: tokens, quoted strings, lists,
- * parameters.
+ * parameters. The lines of a request's header, and hosts.
  *
  * All functions work on slices of the caller's bytes, allocate nothing and accept any input. Any
  * thread.
@@ -90,5 +90,38 @@ bool field_prefers(struct slice value, const char *lower);
 /* Returns whether a list of entity tags, or "*", has this one, which is strong and given with its
  * quotes. Weak comparison also finds W/"..." (RFC 9110 8.8.3.2). */
 bool field_etag_matches(struct slice value, const char *etag, bool is_weak);
+
+/* ---- the lines of a header ---- */
+
+/* Removes the next field line from *rest, which ends with the head's empty line. The value has no
+ * SP and HTAB at its ends (OWS, RFC 9110 5.6.3). Returns 1, 0 behind the last line, or -1 if the
+ * line has no name, a name that is not a token, a bare CR, or continues the line before it (RFC
+ * 9112 5.1 and 5.2). */
+int head_next(struct slice *rest, struct slice *name, struct slice *value);
+
+/* Removes lines up to the next one with this name, which must be in lower case. Returns false if
+ * there is none. *value as above. */
+bool head_find(struct slice *rest, const char *lower, struct slice *value);
+
+/* Returns how many lines have the name. *value: of that line; length 0 if there are none or
+ * several. */
+unsigned head_single(struct slice rest, const char *lower, struct slice *value);
+
+/* ---- HOST[:PORT] (RFC 9110 7.2, RFC 3986 3.2.2 and 3.2.3) ---- */
+
+/* Splits off the port and checks both. The port must be below 65536 or empty. An IPv6 address is in
+ * brackets, which *host keeps. Returns false if the value is not of this form; an empty value is
+ * not. */
+bool host_parse(struct slice value, struct slice *host);
+
+/* Returns whether both are the same host, without regard to case. */
+bool host_equals(struct slice host, struct slice other);
+
+/* Returns whether a host is localhost, [::1] or an address 127.x.x.x. No name server answers for
+ * these (RFC 6761 6.3). */
+bool host_is_loopback(struct slice host);
+
+/* Returns whether a host is an IPv4 address, or an IPv6 address in brackets. */
+bool host_is_address(struct slice host);
 
 #endif

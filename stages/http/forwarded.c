@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/network.h"
-#include "head_fields.h"
 
 /* ---- X-Forwarded-For ---- */
 

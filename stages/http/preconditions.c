@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "head_fields.h"
 
 /* ---- dates (RFC 9110 5.6.7) ---- */
 
@@ -61,9 +60,9 @@ static int has_tag(const struct request *r, const char *data, const char *name, 
 /* Reads the date of a field. Returns false if the field is absent, repeated, or is not a date. */
 static bool find_date(const struct request *r, const char *data, const char *name, time_t *date)
 {
-	struct slice rest = request_fields(r, data), value, other;
+	struct slice value;
 
-	return head_find(&rest, name, &value) && !head_find(&rest, name, &other) &&
+	return head_single(request_fields(r, data), name, &value) == 1 &&
 	       http_date_parse(value, date);
 }
 

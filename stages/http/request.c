@@ -16,8 +16,6 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "head_fields.h"
-#include "host.h"
 
 #define METHOD_LENGTH_MAX 32 /* of one that llhttp does not know; RFC 9110 names none above 7 */
 
@@ -74,6 +72,79 @@ static enum request_progress malformed(struct problem *problem, const char *why)
 	return bad(problem, 400, "malformed-request", why);
 }
 
+/* ---- framing ---- */
+
+/*
+ * What decides where a request ends, and whether another one follows (RFC 9112 6.3 and 9.3), by a
+ * reading of the field lines that is independent of llhttp's. A request for which llhttp has
+ * another result is refused: then a proxy in front may have one as well (request smuggling, RFC
+ * 9112 11.2).
+ */
+struct framing {
+	const char *error; /* static: why the request must be refused with 400; NULL: it need not */
+	uint64_t length;   /* Content-Length */
+	bool has_length;
+	bool is_chunked;
+	bool has_other_coding; /* Transfer-Encoding has a coding that is not chunked */
+	bool says_close, says_keep_alive;
+};
+
+/* RFC 9112 6.3: several lengths, or a list of them, have no safe reading. */
+static void add_length(struct framing *f, struct slice value)
+{
+	if (f->has_length)
+		f->error = "the request has several Content-Length header fields";
+	f->has_length = true;
+	if (value.length == 0)
+		f->error = "Content-Length is empty";
+	else if (!field_number(value, &f->length) || f->length == UINT64_MAX)
+		f->error = "Content-Length is not a number below 2^64";
+}
+
+/* RFC 9112 6.1 and 7: chunked is the last coding, and occurs once. */
+static void add_coding(struct framing *f, struct slice value)
+{
+	struct slice element;
+
+	if (!field_list_next(&value, &element)) {
+		f->error = "Transfer-Encoding is empty";
+		return;
+	}
+	do {
+		if (f->is_chunked)
+			f->error = "Transfer-Encoding has a coding behind chunked";
+		else if (slice_is(element, "chunked"))
+			f->is_chunked = true;
+		else
+			f->has_other_coding = true;
+	} while (field_list_next(&value, &element));
+}
+
+static void add_connection(struct framing *f, struct slice value)
+{
+	struct slice element;
+
+	while (field_list_next(&value, &element)) {
+		if (slice_is(element, "close"))
+			f->says_close = true;
+		else if (slice_is(element, "keep-alive"))
+			f->says_keep_alive = true;
+	}
+}
+
+/* Adds one field line to *f, which begins as zeros; lines of other fields change nothing. */
+static void framing_add(struct framing *f, struct slice name, struct slice value)
+{
+	if (slice_is(name, "content-length"))
+		add_length(f, value);
+	else if (slice_is(name, "transfer-encoding"))
+		add_coding(f, value);
+	else if (slice_is(name, "connection"))
+		add_connection(f, value);
+	if (f->has_length && (f->is_chunked || f->has_other_coding) && !f->error)
+		f->error = "the request has both Content-Length and Transfer-Encoding";
+}
+
 /* ---- fields ---- */
 
 /* Every element of the list must be known (RFC 9110 10.1.1). */
@@ -89,31 +160,8 @@ static void note_expect(struct request *r, struct slice value)
 	}
 }
 
-static void note_field(struct request *r, struct slice name, struct slice value)
-{
-	static const char *const names[REQUEST_FIELD_COUNT] = {
-		[REQUEST_HOST] = "host",
-		[REQUEST_CONTENT_TYPE] = "content-type",
-		[REQUEST_AUTHORIZATION] = "authorization",
-		[REQUEST_RANGE] = "range",
-		[REQUEST_IF_RANGE] = "if-range",
-		[REQUEST_ID] = "x-request-id",
-	};
-
-	for (unsigned i = 0; i < REQUEST_FIELD_COUNT; i++) {
-		if (slice_is(name, names[i])) {
-			r->field[i] = (struct span){ (size_t)(value.data - r->base), value.length };
-			r->field_count[i]++;
-		}
-	}
-	if (slice_is(name, "prefer"))
-		r->prefers_async = r->prefers_async || field_prefers(value, "respond-async");
-	else if (slice_is(name, "expect"))
-		note_expect(r, value);
-}
-
 /* Reads all fields. Returns NULL or why the request is malformed. */
-static const char *read_fields(struct request *r, struct head_framing *framing)
+static const char *read_fields(struct request *r, struct framing *framing)
 {
 	const char *line = r->base + r->line_at;
 	const char *lf = memchr(line, '\n', r->head_length - r->line_at);
@@ -121,12 +169,16 @@ static const char *read_fields(struct request *r, struct head_framing *framing)
 	int found;
 
 	assert(lf); /* the header is complete */
-	r->fields_at = (size_t)(lf + 1 - r->base);
+	r->fields.at = (size_t)(lf + 1 - r->base);
+	r->fields.length = r->head_length - r->fields.at;
 	rest = request_fields(r, r->base);
-	*framing = (struct head_framing){ .error = NULL };
+	*framing = (struct framing){ .error = NULL };
 	while ((found = head_next(&rest, &name, &value)) > 0) {
-		head_framing_add(framing, name, value);
-		note_field(r, name, value);
+		framing_add(framing, name, value);
+		if (slice_is(name, "prefer"))
+			r->prefers_async |= field_prefers(value, "respond-async");
+		else if (slice_is(name, "expect"))
+			note_expect(r, value);
 	}
 	if (found < 0)
 		return "a header line has no name, a name with a forbidden character, or continues "
@@ -172,12 +224,13 @@ static bool is_http(const struct request *r)
 static const char *check_target(struct request *r, bool is_1_0)
 {
 	struct slice target = span_slice(r->target, r->base), authority, host;
-	struct slice value = request_value(r, REQUEST_HOST, r->base);
+	struct slice value;
+	unsigned hosts = head_single(request_fields(r, r->base), "host", &value);
 	bool is_absolute = request_split_target(&target, &authority);
 
 	if (memchr(r->base + r->target.at, '#', r->target.length))
 		return "the request target has a fragment, which RFC 9112 3.2 does not allow";
-	if (r->field_count[REQUEST_HOST] > 1 || (!is_1_0 && r->field_count[REQUEST_HOST] == 0))
+	if (hosts > 1 || (!is_1_0 && hosts == 0))
 		return "an HTTP/1.1 request must have exactly one Host header field";
 	if (value.length > 0 && !host_parse(value, &host))
 		return "the Host header field is not HOST or HOST:PORT";
@@ -190,14 +243,14 @@ static const char *check_target(struct request *r, bool is_1_0)
 }
 
 /* Returns whether both readings find the same end of the request. */
-static bool agree(const llhttp_t *p, const struct head_framing *f)
+static bool agree(const llhttp_t *p, const struct framing *f)
 {
 	return !(p->flags & F_CHUNKED) == !f->is_chunked &&
 	       !(p->flags & F_CONTENT_LENGTH) == !f->has_length &&
 	       (!f->has_length || p->content_length == f->length);
 }
 
-static const char *check_framing(struct request *r, const struct head_framing *f, bool is_1_0)
+static const char *check_framing(struct request *r, const struct framing *f, bool is_1_0)
 {
 	if (!agree(&r->parser, f))
 		return "the length of the body is written in a way that other servers may read "
@@ -217,7 +270,8 @@ static enum request_progress check_head(struct request *r, struct problem *probl
 {
 	const llhttp_t *p = &r->parser;
 	bool is_1_0 = p->http_major == 1 && p->http_minor == 0;
-	struct head_framing framing;
+	struct framing framing;
+	struct slice type;
 	const char *error;
 
 	r->method = method_of(p);
@@ -231,7 +285,7 @@ static enum request_progress check_head(struct request *r, struct problem *probl
 		error = check_framing(r, &framing, is_1_0);
 	if (!error)
 		error = check_target(r, is_1_0);
-	if (!error && r->field_count[REQUEST_CONTENT_TYPE] > 1)
+	if (!error && head_single(request_fields(r, r->base), "content-type", &type) > 1)
 		error = "the request has several Content-Type header fields";
 	if (error)
 		return malformed(problem, error);
@@ -364,14 +418,7 @@ enum request_progress request_feed(struct request *r, const char *data, size_t l
 
 struct slice request_fields(const struct request *r, const char *data)
 {
-	return (struct slice){ data + r->fields_at, r->head_length - r->fields_at };
-}
-
-struct slice request_value(const struct request *r, enum request_field field, const char *data)
-{
-	if (r->field_count[field] != 1)
-		return (struct slice){ data, 0 };
-	return span_slice(r->field[field], data);
+	return span_slice(r->fields, data);
 }
 
 bool request_split_target(struct slice *target, struct slice *authority)

@@ -1,7 +1,7 @@
 /*
  * request.h - the header of one HTTP/1.x request, parsed in place, and its body if that is chunked.
  *
- * llhttp parses the header. head_fields.c reads its fields again, and the two must agree about
+ * llhttp parses the header. request.c reads its fields again, and the two must agree about
  * where the request ends. chunks.c parses the body.
  *
  * The caller's buffer begins with the request and only grows. It may move between calls, because
@@ -20,18 +20,6 @@
 #include "chunks.h"
 #include "field.h"
 #include "problem.h"
-
-/* Header fields whose values are kept. Others are evaluated when the header is complete, or read
- * with request_fields(), or ignored. */
-enum request_field {
-	REQUEST_HOST = 0,
-	REQUEST_CONTENT_TYPE,
-	REQUEST_AUTHORIZATION,
-	REQUEST_RANGE,
-	REQUEST_IF_RANGE,
-	REQUEST_ID,
-	REQUEST_FIELD_COUNT
-};
 
 enum request_progress {
 	REQUEST_MORE = 1, /* more bytes are needed */
@@ -55,14 +43,12 @@ struct request {
 	const char *base;        /* during request_feed() */
 	size_t fed;              /* bytes of the request that are consumed, or before an error */
 	size_t line_at;          /* of the request line, behind empty lines */
-	size_t fields_at;        /* of the first field line, once the header is complete */
 	size_t head_length;      /* 0 until the header is complete */
 	bool has_begun;          /* the first byte of the request line has come */
 	bool has_unknown_method; /* llhttp has refused the method; the line is not complete */
 	struct span target;
 	struct span authority; /* HOST[:PORT] of the target, or else of Host; may be empty */
-	struct span field[REQUEST_FIELD_COUNT];
-	unsigned field_count[REQUEST_FIELD_COUNT];
+	struct span fields;    /* the field lines, once the header is complete */
 	enum request_method method;
 	uint64_t content_length;
 	bool has_content_length;
@@ -89,10 +75,6 @@ enum request_progress request_feed(struct request *r, const char *data, size_t l
 
 /* Returns the field lines of a complete header, for head_find(). data as in request_feed(). */
 struct slice request_fields(const struct request *r, const char *data);
-
-/* Returns the value of a field; length 0 if the request has none or several. data as in
- * request_feed(). */
-struct slice request_value(const struct request *r, enum request_field field, const char *data);
 
 /* Splits a target in absolute form, of http or https: *authority gets HOST[:PORT], which ends
  * before the first '/' or '?' (RFC 3986 3.2), and *target keeps the rest. Returns false, with

@@ -10,7 +10,6 @@
 #include "conf/conf.h"
 #include "conf/conf_classes.h"
 #include "conf/conf_number.h"
-#include "http/head_fields.h"
 #include "image/image.h"
 #include "image/image_service.h"
 #include "image/upload_key.h"
@@ -193,14 +192,14 @@ static void hash_key(const struct conn *c, const char *key, size_t length, uint8
 /* Reads Idempotency-Key, unless store.idempotency_age is 0. Returns false with the problem set. */
 static bool read_key(struct conn *c)
 {
-	struct slice rest = conn_fields(c), value, second;
+	struct slice value;
 	char key[IDEMPOTENCY_KEY_MAX];
 
-	if (!conn_conf(c)->store.idempotency_age_ms || !head_find(&rest, "idempotency-key", &value))
+	if (!conn_conf(c)->store.idempotency_age_ms || !conn_field(c, "idempotency-key", &value))
 		return true;
 	size_t length = parse_key(value, key);
 
-	if (length == 0 || head_find(&rest, "idempotency-key", &second)) {
+	if (length == 0) {
 		problem_set(&c->problem, 400, "malformed-request",
 		            "Idempotency-Key: expected one string in quotation marks of 1 to %d "
 		            "ASCII characters, such as \"8e03978e-40d5-43dd-bc93-6894a57f9324\"",
@@ -330,12 +329,11 @@ static uint64_t parse_seconds(struct slice value)
 /* Reads X-Expires-After. Returns false with the problem set if it is not a duration. */
 static bool read_expires(struct conn *c)
 {
-	struct slice rest = conn_fields(c), value, second;
+	struct slice value;
 
-	if (!head_find(&rest, "x-expires-after", &value))
+	if (!conn_field(c, "x-expires-after", &value))
 		return true;
-	c->expires_after_s = parse_seconds(value);
-	if (c->expires_after_s && !head_find(&rest, "x-expires-after", &second))
+	if ((c->expires_after_s = parse_seconds(value)))
 		return true;
 	problem_set(
 		&c->problem, 400, "malformed-request",

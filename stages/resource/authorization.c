@@ -247,9 +247,9 @@ static bool refuse_scope(struct conn *c, enum token_scope scope)
 
 static bool allows(struct tokens *tokens, struct conn *c, enum token_scope scope)
 {
-	struct slice value = conn_value(c, REQUEST_AUTHORIZATION);
+	struct slice value;
 
-	if (c->request.field_count[REQUEST_AUTHORIZATION] > 1)
+	if (conn_field(c, "authorization", &value) > 1)
 		return refuse(c, 400, "malformed-request", BEARER ", error=\"invalid_request\"",
 		              "the request has several Authorization header fields");
 	if (!skip_scheme(&value))
@@ -307,8 +307,8 @@ bool authorization_allows(struct tokens *tokens, struct conn *c)
 		return may_read_original(tokens, c);
 	if (!tokens_are_needed(tokens) || c->route.kind == ROUTE_CONTROL)
 		return true;
-	if (c->request.method == METHOD_POST &&
-	    c->request.field_count[REQUEST_AUTHORIZATION] == 0 && signed_upload_is_given(c))
+	if (c->request.method == METHOD_POST && !conn_has_field(c, "authorization") &&
+	    signed_upload_is_given(c))
 		return signed_upload_allows(tokens, c);
 	if (c->request.method == METHOD_POST)
 		return allows(tokens, c, TOKEN_UPLOAD);

@@ -149,13 +149,11 @@ static enum conn_step respond_metadata(struct conn *c, const struct validity *va
  */
 static bool wants_range(const struct conn *c, const char *etag)
 {
-	const char *data = c->input + c->begin;
-	struct slice if_range = request_value(&c->request, REQUEST_IF_RANGE, data);
+	struct slice if_range;
 
-	if (c->request.method != METHOD_GET ||
-	    request_value(&c->request, REQUEST_RANGE, data).length == 0)
+	if (c->request.method != METHOD_GET || conn_value(c, "range").length == 0)
 		return false;
-	if (c->request.field_count[REQUEST_IF_RANGE] == 0)
+	if (conn_field(c, "if-range", &if_range) == 0)
 		return true;
 	return if_range.length == strlen(etag) && memcmp(if_range.data, etag, if_range.length) == 0;
 }
@@ -186,7 +184,7 @@ static enum conn_step respond_file(struct conn *c, const struct validity *validi
 	uint64_t first = 0, last = size ? size - 1 : 0;
 
 	if (wants_range(c, validity->etag))
-		range = range_parse(conn_value(c, REQUEST_RANGE), size, &first, &last);
+		range = range_parse(conn_value(c, "range"), size, &first, &last);
 	if (range == RANGE_UNSATISFIABLE) {
 		close_found(c);
 		problem_set(&c->problem, 416, "range-not-satisfiable", "the file has %llu bytes",

@@ -9,7 +9,6 @@
 #include "base/text.h"
 #include "conf/conf.h"
 #include "conn/respond.h"
-#include "http/head_fields.h"
 #include "http/preconditions.h"
 #include "image/image_service.h"
 #include "page/page_files.h"

@@ -2,6 +2,7 @@
  * fuzz_request.c - headers and chunked bodies of requests: parsing them whole and in pieces gives
  * the same request, and all fields are within the header.
  */
+#include "base/check.h"
 #include "conn/route.h"
 #include "http/request.h"
 #include "target.h"
@@ -66,14 +67,16 @@ static void check_span(struct span s, const struct request *r)
 /* Reads everything that the daemon reads of a complete header. */
 static void check_head(const struct request *r, const uint8_t *data, size_t size)
 {
+	static const char *const names[] = { "host", "content-type", "authorization", "range" };
 	char *copy = target_copy(data, size);
 	struct route route;
 
 	check_span(r->target, r);
-	for (unsigned i = 0; i < REQUEST_FIELD_COUNT; i++) {
-		check_span(r->field[i], r);
-		struct slice value = request_value(r, (enum request_field)i, copy);
+	check_span(r->fields, r);
+	for (unsigned i = 0; i < COUNT_OF(names); i++) {
+		struct slice value;
 
+		head_single(request_fields(r, copy), names[i], &value);
 		assert(value.length <= r->head_length);
 	}
 	assert(r->target.length > 0);
@@ -96,11 +99,7 @@ static void compare(const struct outcome *a, const struct outcome *b)
 		return;
 	assert(p->fed == q->fed && p->head_length == q->head_length && p->method == q->method);
 	assert(p->target.at == q->target.at && p->target.length == q->target.length);
-	for (unsigned i = 0; i < REQUEST_FIELD_COUNT; i++) {
-		assert(p->field_count[i] == q->field_count[i]);
-		assert(p->field[i].length == q->field[i].length);
-		assert(p->field[i].length == 0 || p->field[i].at == q->field[i].at);
-	}
+	assert(p->fields.at == q->fields.at && p->fields.length == q->fields.length);
 	assert(p->content_length == q->content_length && p->is_chunked == q->is_chunked);
 	assert(p->keeps_alive == q->keeps_alive && p->prefers_async == q->prefers_async);
 	assert(p->expects_continue == q->expects_continue && p->expects_other == q->expects_other);

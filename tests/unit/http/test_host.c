@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "base/check.h"
-#include "http/host.h"
+#include "http/field.h"
 #include "support/slice_fixture.h"
 
 static const char *const good[][2] = {
