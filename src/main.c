@@ -19,7 +19,6 @@
 #include "daemon/top.h"
 #include "daemon/verbs.h"
 #include "store/tool/store_tool.h"
-#include "versions.h"
 
 static int print_version(const struct options *o)
 {

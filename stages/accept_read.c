@@ -16,11 +16,9 @@
 #include "base/network.h"
 #include "base/thread_use.h"
 #include "conf/conf.h"
-#include "conn/conn_life.h"
 #include "conn/conn_steps.h"
 #include "conn/io_loop.h"
 #include "log/log.h"
-#include "server_counters.h"
 #include "stages.h"
 
 #define ACCEPT_TURN_MAX 32 /* connections accepted before the existing ones get their turn */
@@ -74,9 +72,9 @@ static bool start_one(struct io_listener *l)
 	io->served++;
 	io->has_logged_pause = false;
 	if (!conn_start(io, fd, &peer, l->is_admin ? CONN_ADMIN : CONN_COUNTED))
-		server_count(&counters->connections_rejected, 1);
+		counter_add_shared(&counters->connections_rejected);
 	else if (!l->is_admin)
-		server_count(&counters->connections_accepted, 1);
+		counter_add_shared(&counters->connections_accepted);
 	visit_leave(io->visit);
 	return true;
 }

@@ -23,7 +23,6 @@
  * ANSWERED stands for each wait for an answer: of admission, the budget, an image or the disk. The
  * asker says which step the answer continues (conn_ask(), conn_wait()).
  */
-#include "conn/conn_life.h"
 #include "conn/conn_steps.h"
 #include "conn/respond.h"
 #include "resource/handlers.h"

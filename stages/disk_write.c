@@ -24,7 +24,6 @@
 #include "image/remade.h"
 #include "image/upload_key.h"
 #include "log/log.h"
-#include "server_counters.h"
 #include "stages.h"
 #include "storage/storage.h"
 #include "store/checksum.h"
@@ -57,7 +56,7 @@ static void problem_from_store(struct visit *v, struct problem *p, const struct 
 	struct server_counters *counters = app(v)->counters;
 	bool is_full = err == -ENOSPC || err == -EDQUOT || err == BELOW_FLOOR;
 
-	server_count(is_full ? &counters->store_full : &counters->store_failed, 1);
+	counter_add_shared(is_full ? &counters->store_full : &counters->store_failed);
 	log_error("image %s: cannot store it for request %s: %s", image->id, image_request(image),
 	          err == BELOW_FLOOR ? "limits.free_bytes of the disk would not be left"
 	                             : strerror(-err));
@@ -299,7 +298,7 @@ static void serve_key(struct visit *v, struct disk_job *job, int err)
 		return;
 	}
 	if (job->key->verdict == UPLOAD_KEY_KNOWN)
-		server_count(&app(v)->counters->uploads_replayed, 1);
+		counter_add_shared(&app(v)->counters->uploads_replayed);
 	reply(v, job);
 }
 

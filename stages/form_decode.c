@@ -12,7 +12,6 @@
 #include "app.h"
 #include "base/pool.h"
 #include "conf/conf.h"
-#include "conn/access_log.h"
 #include "image/conf_epoch.h"
 #include "image/image_service.h"
 #include "image/upload.h"

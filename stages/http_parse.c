@@ -7,14 +7,12 @@
  */
 #include "app.h"
 #include "conf/conf.h"
-#include "conn/access_log.h"
 #include "conn/conn_steps.h"
 #include "conn/site_guard.h"
 #include "http/forwarded.h"
 #include "http/preconditions.h"
 #include "resource/authorization.h"
 #include "resource/handlers.h"
-#include "server_counters.h"
 #include "stages.h"
 #include "storage/storage.h"
 
@@ -245,7 +243,7 @@ static enum conn_state parse_head(struct visit *v, struct conn *c)
 
 	if (progress == REQUEST_MORE && size <= max)
 		return CONN_READ_HEAD;
-	server_count(&app(v)->counters->requests, 1);
+	counter_add_shared(&app(v)->counters->requests);
 	if (size > max)
 		return refuse_large_head(c, max, size);
 	return progress == REQUEST_HEAD ? decide(v, c) : refuse_and_close(c);

@@ -4,14 +4,13 @@
  * One table has the figures of both formats. Metrics have base units. Labels have few values:
  * nothing that a client sends becomes one. Any thread.
  */
-#include "reports.h"
+#include "app.h"
 
 #include <inttypes.h>
 #include <string.h>
 #include <sys/statvfs.h>
 
 #include "access/tokens.h"
-#include "app.h"
 #include "background/background.h"
 #include "base/check.h"
 #include "base/clock.h"
@@ -24,7 +23,6 @@
 #include "log/log.h"
 #include "s3/s3_client.h"
 #include "sched/report/graph_report.h"
-#include "server_counters.h"
 #include "telemetry/counter.h"
 #include "telemetry/histogram.h"
 #include "telemetry/metrics_text.h"
@@ -41,14 +39,18 @@
 
 /* ---- the table ---- */
 
-/* What is counted elsewhere than in one word. All are atomic, as the words are. */
-struct computed {
-	_Atomic uint64_t is_ready, is_outdated, connections_max, images_max;
-	_Atomic uint64_t received_bytes, sent_bytes, waited, waiting, leftovers, is_away;
-	_Atomic uint64_t budget, body_bytes, image_bytes, budget_waits, pool_used, pool_kept;
-	_Atomic uint64_t messages, access, messages_dropped, access_dropped, suppressed, failed;
-	_Atomic uint64_t images, bytes; /* in the store */
-	_Atomic uint64_t free_bytes, size_bytes;
+/* What one report is made of, beside the counters of the program's parts. */
+struct report {
+	const struct report_source *source;
+	struct io_totals totals;
+	struct admission_report admission;
+	struct usage_total usage;
+	struct budget_usage budget;
+	struct log_totals log;
+	uint64_t is_ready, is_outdated, is_away, leftovers, pool_used, pool_kept;
+	uint64_t body_bytes; /* of the budget */
+	uint64_t free_bytes, size_bytes;
+	bool has_disk;
 };
 
 /* An object of /stats, or what only /metrics has. Some have no figures at times: see has(). */
@@ -71,7 +73,7 @@ enum section {
 	SECTION_COUNT
 };
 
-enum owner { COUNTERS, BACKGROUND, SERVER, SERVICE, OBJECTS, COMPUTED };
+enum owner { COUNTERS, BACKGROUND, SERVER, SERVICE, OBJECTS, CONFIGURED, REPORT };
 
 /* A figure of both formats. */
 struct figure {
@@ -92,17 +94,18 @@ struct figure {
 #define SERVER(x) OF(SERVER, struct http_server, x)
 #define SERVICE(x) OF(SERVICE, struct image_service, x)
 #define OBJECTS(x) OF(OBJECTS, struct s3_counters, x)
-#define COMPUTED(x) OF(COMPUTED, struct computed, x)
+#define CONFIGURED(x) OF(CONFIGURED, struct conf, x)
+#define REPORT(x) OF(REPORT, struct report, x)
 #define LABEL(name, label, value) "darkroom_" name "{" label "=\"" value "\"}"
 
 /* clang-format off */
 static const struct figure figures[] = {
-	{ STATE, COMPUTED(is_ready), NULL, "darkroom_ready", "Whether /readyz returns 200." },
-	{ STATE, COMPUTED(is_outdated), NULL, "darkroom_tokens_outdated",
+	{ STATE, REPORT(is_ready), NULL, "darkroom_ready", "Whether /readyz returns 200." },
+	{ STATE, REPORT(is_outdated), NULL, "darkroom_tokens_outdated",
 	  "Whether access.tokens_file is invalid, so that the earlier tokens apply." },
 
 	{ HTTP, SERVER(connections), "connections", "darkroom_http_connections", "Open connections." },
-	{ HTTP, COMPUTED(connections_max), NULL, "darkroom_http_connections_limit",
+	{ HTTP, CONFIGURED(limits.connections), NULL, "darkroom_http_connections_limit",
 	  "limits.connections." },
 	{ HTTP, COUNTERS(connections_accepted), "connections_accepted",
 	  "darkroom_http_connections_accepted_total", "Connections accepted." },
@@ -113,14 +116,14 @@ static const struct figure figures[] = {
 	  "Requests whose header was complete or invalid." },
 	{ HTTP, COUNTERS(uploads_replayed), "uploads_replayed", "darkroom_http_uploads_replayed_total",
 	  "Uploads that were answered by the images of an earlier one, by Idempotency-Key." },
-	{ HTTP, COMPUTED(received_bytes), "received_bytes", "darkroom_http_received_bytes_total",
+	{ HTTP, REPORT(totals.received_bytes), "received_bytes", "darkroom_http_received_bytes_total",
 	  "Bytes received from clients." },
-	{ HTTP, COMPUTED(sent_bytes), "sent_bytes", "darkroom_http_sent_bytes_total",
+	{ HTTP, REPORT(totals.sent_bytes), "sent_bytes", "darkroom_http_sent_bytes_total",
 	  "Bytes sent to clients." },
 
 	{ IMAGES, SERVICE(admission.in_flight), "in_flight", "darkroom_images_in_flight",
 	  "Images admitted and not yet stored." },
-	{ IMAGES, COMPUTED(images_max), NULL, "darkroom_images_in_flight_limit",
+	{ IMAGES, CONFIGURED(limits.images_in_flight), NULL, "darkroom_images_in_flight_limit",
 	  "limits.images_in_flight." },
 	{ IMAGES, COUNTERS(images_stored), "stored", "darkroom_images_stored_total",
 	  "Images stored with all variants." },
@@ -133,9 +136,9 @@ static const struct figure figures[] = {
 	{ IMAGES, COUNTERS(images_damaged), "damaged", LABEL("degradations_total", "kind", "damaged"),
 	  "Images stored with a defect, by kind." },
 
-	{ OVERLOAD, COMPUTED(waited), "waited", "darkroom_overload_waited_total",
+	{ OVERLOAD, REPORT(admission.waited), "waited", "darkroom_overload_waited_total",
 	  "Uploads that waited to be admitted." },
-	{ OVERLOAD, COMPUTED(waiting), "waiting", "darkroom_overload_waiting",
+	{ OVERLOAD, REPORT(admission.waiting), "waiting", "darkroom_overload_waiting",
 	  "Uploads that wait to be admitted." },
 	{ OVERLOAD, BACKGROUND(remake.backfilled), "backfilled", "darkroom_overload_backfilled_total",
 	  "Images stored without variants that are made when the load has gone." },
@@ -145,26 +148,26 @@ static const struct figure figures[] = {
 	{ OVERLOAD, SERVICE(too_late), "too_late",
 	  LABEL("overload_dropped_total", "reason", "too_late"), NULL },
 
-	{ MEMORY, COMPUTED(budget), "budget_bytes", "darkroom_memory_budget_bytes",
+	{ MEMORY, REPORT(budget.total), "budget_bytes", "darkroom_memory_budget_bytes",
 	  "limits.memory_budget." },
-	{ MEMORY, COMPUTED(body_bytes), "reserved_body_bytes",
+	{ MEMORY, REPORT(body_bytes), "reserved_body_bytes",
 	  LABEL("memory_reserved_bytes", "share", "body"), "Reserved bytes of the budget, by use." },
-	{ MEMORY, COMPUTED(image_bytes), "reserved_image_bytes",
+	{ MEMORY, REPORT(budget.used[BUDGET_IMAGE]), "reserved_image_bytes",
 	  LABEL("memory_reserved_bytes", "share", "image"), NULL },
-	{ MEMORY, COMPUTED(budget_waits), "waited", "darkroom_memory_waits_total",
+	{ MEMORY, REPORT(budget.wait_count), "waited", "darkroom_memory_waits_total",
 	  "Reservations that had to wait." },
-	{ MEMORY, COMPUTED(pool_used), "pool_used_bytes", "darkroom_pool_used_bytes",
+	{ MEMORY, REPORT(pool_used), "pool_used_bytes", "darkroom_pool_used_bytes",
 	  "Bytes of buffers in use." },
-	{ MEMORY, COMPUTED(pool_kept), "pool_kept_bytes", "darkroom_pool_kept_bytes",
+	{ MEMORY, REPORT(pool_kept), "pool_kept_bytes", "darkroom_pool_kept_bytes",
 	  "Bytes of free buffers kept for reuse." },
 
-	{ DISK, COMPUTED(free_bytes), NULL, "darkroom_store_free_bytes",
+	{ DISK, REPORT(free_bytes), NULL, "darkroom_store_free_bytes",
 	  "Free bytes of the store's file system." },
-	{ DISK, COMPUTED(size_bytes), NULL, "darkroom_store_size_bytes",
+	{ DISK, REPORT(size_bytes), NULL, "darkroom_store_size_bytes",
 	  "Size of the store's file system." },
 	{ STORE, SERVICE(store.flushes), "flushes", "darkroom_store_flushes_total",
 	  "Flushes of the file system." },
-	{ STORE, COMPUTED(leftovers), "leftovers_cleared", NULL, NULL },
+	{ STORE, REPORT(leftovers), "leftovers_cleared", NULL, NULL },
 	{ STORE, BACKGROUND(recovery.feeder.waiting), "recovering", "darkroom_store_recovering",
 	  "Spooled images that wait to be processed again." },
 	{ STORE, BACKGROUND(recovery.recovered), "recovered", "darkroom_store_recovered_total",
@@ -184,8 +187,8 @@ static const struct figure figures[] = {
 	  LABEL("store_removed_total", "reason", "max_bytes"), NULL },
 	{ REMOVED, BACKGROUND(sweep.removed_bytes), "bytes", "darkroom_store_removed_bytes_total",
 	  "Bytes of these images." },
-	{ KEPT, COMPUTED(images), "images", "darkroom_store_images", "Images stored." },
-	{ KEPT, COMPUTED(bytes), "bytes", "darkroom_store_bytes", "Bytes of stored files." },
+	{ KEPT, REPORT(usage.all.images), "images", "darkroom_store_images", "Images stored." },
+	{ KEPT, REPORT(usage.all.bytes), "bytes", "darkroom_store_bytes", "Bytes of stored files." },
 
 	{ S3, OBJECTS(gets), "gets", LABEL("s3_operations_total", "operation", "get"),
 	  "Operations of the S3 store, by kind." },
@@ -212,7 +215,7 @@ static const struct figure figures[] = {
 	  "Objects removed of images that were never stored." },
 	{ S3, OBJECTS(in_flight), "in_flight", "darkroom_s3_in_flight",
 	  "Operations of the S3 store in progress." },
-	{ S3, COMPUTED(is_away), NULL, "darkroom_s3_away", "1 while the S3 store does not answer." },
+	{ S3, REPORT(is_away), NULL, "darkroom_s3_away", "1 while the S3 store does not answer." },
 	{ S3, SERVICE(storage.spooling.bytes), "spooled_bytes", "darkroom_s3_spooled_bytes",
 	  "Bytes of uploads that wait in files for the S3 store." },
 
@@ -230,74 +233,40 @@ static const struct figure figures[] = {
 	{ REMAKE, BACKGROUND(remake.failed), "failed", "darkroom_store_remake_failed_total",
 	  "Stored images that could not get them." },
 
-	{ LOG, COMPUTED(messages), "messages", LABEL("log_lines_total", "kind", "message"),
+	{ LOG, REPORT(log.messages), "messages", LABEL("log_lines_total", "kind", "message"),
 	  "Lines logged, by kind." },
-	{ LOG, COMPUTED(access), "access", LABEL("log_lines_total", "kind", "access"), NULL },
-	{ LOG, COMPUTED(suppressed), "suppressed", NULL, NULL },
-	{ LOG, COMPUTED(failed), "failed", NULL, NULL },
-	{ DROPPED, COMPUTED(messages_dropped), "messages",
+	{ LOG, REPORT(log.access), "access", LABEL("log_lines_total", "kind", "access"), NULL },
+	{ LOG, REPORT(log.suppressed), "suppressed", NULL, NULL },
+	{ LOG, REPORT(log.failed), "failed", NULL, NULL },
+	{ DROPPED, REPORT(log.messages_dropped), "messages",
 	  LABEL("log_dropped_total", "kind", "message"),
 	  "Lines dropped because the log's reader was too slow, by kind." },
-	{ DROPPED, COMPUTED(access_dropped), "access", LABEL("log_dropped_total", "kind", "access"),
+	{ DROPPED, REPORT(log.access_dropped), "access", LABEL("log_dropped_total", "kind", "access"),
 	  NULL },
 };
 /* clang-format on */
-
-/* What one report is made of. */
-struct report {
-	const struct report_source *source;
-	struct io_totals totals;
-	struct admission_report admission;
-	struct usage_total usage;
-	struct computed computed;
-	bool has_disk;
-};
 
 static void collect(struct report *r, const struct report_source *source)
 {
 	struct image_service *images = source->parts->images;
 	struct http_server *http = source->parts->http;
-	struct computed *c = &r->computed;
 	const struct s3_client *objects = images->storage.objects;
-	struct budget_usage budget;
-	struct log_totals log;
 	const char *why;
-	uint64_t used, kept;
 
-	r->source = source;
-	io_totals_collect(&r->totals, http);
-	admission_report(&images->admission, &r->admission);
-	r->usage = usage_total(&images->store.usage);
-	r->has_disk = false;
-	pool_usage(&used, &kept);
-	budget_usage(&images->budget, &budget);
-	log_totals(&log);
-	*c = (struct computed){
+	*r = (struct report){
+		.source = source,
+		.usage = usage_total(&images->store.usage),
 		.is_ready = !http_server_not_ready(http, &why),
 		.is_outdated = atomic_load(&http->tokens.is_outdated),
-		.connections_max = http_server_conf(http)->limits.connections,
-		.images_max = image_service_conf(images)->limits.images_in_flight,
-		.received_bytes = r->totals.received_bytes,
-		.sent_bytes = r->totals.sent_bytes,
-		.waited = r->admission.waited,
-		.waiting = r->admission.waiting,
-		.leftovers = images->leftovers_cleared,
 		.is_away = objects && atomic_load(&s3_client_counters(objects)->is_away),
-		.budget = budget.total,
-		.body_bytes = budget.used[BUDGET_SMALL_BODY] + budget.used[BUDGET_BODY],
-		.image_bytes = budget.used[BUDGET_IMAGE],
-		.budget_waits = budget.wait_count,
-		.pool_used = used,
-		.pool_kept = kept,
-		.messages = log.messages,
-		.access = log.access,
-		.messages_dropped = log.messages_dropped,
-		.access_dropped = log.access_dropped,
-		.suppressed = log.suppressed,
-		.failed = log.failed,
-		.images = r->usage.all.images,
-		.bytes = r->usage.all.bytes,
+		.leftovers = images->leftovers_cleared,
 	};
+	io_totals_collect(&r->totals, http);
+	admission_report(&images->admission, &r->admission);
+	budget_usage(&images->budget, &r->budget);
+	r->body_bytes = r->budget.used[BUDGET_SMALL_BODY] + r->budget.used[BUDGET_BODY];
+	log_totals(&r->log);
+	pool_usage(&r->pool_used, &r->pool_kept);
 }
 
 /* The file system may be slow to answer, so only a report that has its figures asks for them. */
@@ -308,8 +277,8 @@ static void collect_disk(struct report *r)
 	r->has_disk = fstatvfs(r->source->parts->images->store.root_fd, &fs) == 0;
 	if (!r->has_disk)
 		return;
-	r->computed.free_bytes = (uint64_t)fs.f_bavail * fs.f_frsize;
-	r->computed.size_bytes = (uint64_t)fs.f_blocks * fs.f_frsize;
+	r->free_bytes = (uint64_t)fs.f_bavail * fs.f_frsize;
+	r->size_bytes = (uint64_t)fs.f_blocks * fs.f_frsize;
 }
 
 static uint64_t read_figure(const struct report *r, const struct figure *f)
@@ -321,10 +290,12 @@ static uint64_t read_figure(const struct report *r, const struct figure *f)
 		[SERVER] = r->source->parts->http,
 		[SERVICE] = r->source->parts->images,
 		[OBJECTS] = objects ? s3_client_counters(objects) : NULL,
-		[COMPUTED] = &r->computed,
+		[CONFIGURED] = http_server_conf(r->source->parts->http),
+		[REPORT] = r,
 	};
+	const void *word = (const char *)owner[f->owner] + f->offset;
 
-	return counter_read((const void *)((const char *)owner[f->owner] + f->offset));
+	return f->owner < CONFIGURED ? counter_read(word) : *(const uint64_t *)word;
 }
 
 /* ---- GET /stats ---- */
@@ -417,7 +388,7 @@ static void store_json(const struct report *r, struct json *j)
 	if (images->storage.objects) {
 		json_object(j, "s3");
 		figures_json(r, S3, j);
-		json_bool(j, "is_away", r->computed.is_away);
+		json_bool(j, "is_away", r->is_away);
 		json_object_end(j);
 	}
 	json_object_end(j);

@@ -7,7 +7,6 @@
 #include "app.h"
 #include "image/image.h"
 #include "log/log.h"
-#include "server_counters.h"
 #include "stages.h"
 
 static void count(struct server_counters *c, const struct image *image)
@@ -16,18 +15,19 @@ static void count(struct server_counters *c, const struct image *image)
 		return;
 	/* Acquire: pairs with image_set_problem(). */
 	if (atomic_load_explicit(&image->has_failed, memory_order_acquire)) {
-		server_count(&c->images_failed, 1);
+		counter_add_shared(&c->images_failed);
 		log_debug("image %s of request %s failed: %u %s: %s", image->id,
 		          image_request(image), image->problem.status, image->problem.slug,
 		          image->problem.detail);
 		return;
 	}
-	server_count(&c->images_stored, 1);
+	counter_add_shared(&c->images_stored);
 	if (image->is_damaged)
-		server_count(&c->images_damaged, 1);
-	server_count(&c->input_bytes_stored, image->source_size);
+		counter_add_shared(&c->images_damaged);
+	atomic_fetch_add_explicit(&c->input_bytes_stored, image->source_size, memory_order_relaxed);
 	for (unsigned i = 0; i < image_plan(image)->variant_count; i++)
-		server_count(&c->output_bytes_stored, image->variant[i].size);
+		atomic_fetch_add_explicit(&c->output_bytes_stored, image->variant[i].size,
+		                          memory_order_relaxed);
 }
 
 static void stats_handle(struct visit *v, struct event *const *batch, unsigned n)

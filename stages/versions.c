@@ -1,5 +1,5 @@
 /* versions.c - prints versions, each as its header reports it. Main thread. */
-#include "versions.h"
+#include "app.h"
 
 #include <curl/curl.h>
 #include <event2/event.h>

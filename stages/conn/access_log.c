@@ -6,7 +6,7 @@
  * Allocates nothing and never blocks, because it runs between two requests of a client. Does not
  * know where the line goes.
  */
-#include "access_log.h"
+#include "conn.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -4,17 +4,15 @@
  *
  * Knows neither syntax nor resources: the table of states has the steps.
  */
-#include "conn_life.h"
+#include "conn_steps.h"
 
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "access_log.h"
 #include "base/clock.h"
 #include "base/pool.h"
 #include "base/thread_use.h"
-#include "conn_steps.h"
 #include "image/upload.h"
 #include "image/upload_form.h"
 #include "image/upload_key.h"

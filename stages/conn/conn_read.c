@@ -12,7 +12,6 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
-#include "access_log.h"
 #include "base/clock.h"
 #include "base/network.h"
 #include "base/pool.h"

@@ -9,7 +9,6 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "access_log.h"
 #include "admission/admission.h"
 #include "base/clock.h"
 #include "base/json.h"

@@ -8,7 +8,6 @@
 
 #include "base/text.h"
 #include "conf/conf.h"
-#include "conn/access_log.h"
 #include "conn/respond.h"
 #include "http/preconditions.h"
 #include "image/image.h"

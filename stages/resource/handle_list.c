@@ -10,7 +10,6 @@
 
 #include "base/json.h"
 #include "base/pool.h"
-#include "conn/access_log.h"
 #include "conn/respond.h"
 #include "image/image_service.h"
 #include "log/log.h"

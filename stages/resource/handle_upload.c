@@ -7,7 +7,6 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/text.h"
-#include "conn/access_log.h"
 #include "conn/respond.h"
 #include "image/image.h"
 #include "image/image_json.h"

@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "conn/conn_life.h"
+#include "conn/conn_steps.h"
 #include "sched/core/runtime.h"
 #include "sched/core/serve.h"
 #include "sched/core/worker.h"

@@ -11,7 +11,6 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "conn/conn_life.h"
 #include "conn/conn_steps.h"
 
 #define BODY_TIMEOUT_MS 5000
