@@ -60,4 +60,10 @@ extern const struct kernel kernel_neon;
 #define KERNEL_UNROLL(n) KERNEL_PRAGMA(GCC unroll n)
 #endif
 
+/* Join two words with _, and quote a word. The arguments may be macros. */
+#define JOIN_WORDS(a, b) a##_##b
+#define JOIN(a, b) JOIN_WORDS(a, b)
+#define STRING_OF(a) #a
+#define STRING(a) STRING_OF(a)
+
 #endif
