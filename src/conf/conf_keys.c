@@ -13,7 +13,6 @@
 #include "conf_classes.h"
 #include "conf_degrade.h"
 #include "conf_endpoint.h"
-#include "conf_fields.h"
 #include "log/log.h"
 #include "policy/policy.h"
 #include "stage_table.h"

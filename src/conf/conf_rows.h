@@ -253,8 +253,9 @@ BYTES(store, max_bytes, 0, UINT64_C(1) << 50, "0", LIVE,
       "daemon counts the images first, in the background. 0: no limit.")
 MS(store, sweep_interval, 100, CONF_MS_PER_DAY, "1m", LIVE,
    "How often images to remove are looked for.")
-NOTATION(store, metadata, CONF_TEXT_MAX, conf_fields_are_valid, CONF_FIELDS_FORM, OR_EMPTY, "",
-         LIVE,
+NOTATION(store, metadata, CONF_TEXT_MAX, conf_are_fields,
+         "at most 8 names, each of at most 32 of a-z, A-Z, 0-9, '_' and '-' (not focus)", OR_EMPTY,
+         "", LIVE,
          "Fields of upload forms, at most 8, that are kept as texts with each image of the\n"
          "form and returned in its JSON, such as caption, user. Others are ignored.")
 YES_NO(store, make_missing, "no", LIVE,

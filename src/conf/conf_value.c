@@ -21,6 +21,9 @@
 #include "conf_number.h"
 #include "policy/policy.h"
 
+#define FIELDS_MAX 8
+#define FIELD_NAME_MAX 32 /* bytes */
+
 /* Of numbers. */
 static const struct {
 	const char *what, *units_help;
@@ -255,6 +258,42 @@ bool conf_is_socket(const char *value)
 bool conf_is_log_file(const char *value)
 {
 	return strcmp(value, "stderr") == 0 || (*value == '/' && value[strlen(value) - 1] != '/');
+}
+
+/* Removes the next name from *at. Returns its length, or 0 at the end. */
+static size_t next_field(const char **at, const char **name)
+{
+	static const char between[] = ", \t";
+
+	*name = *at + strspn(*at, between);
+	size_t length = strcspn(*name, between);
+
+	*at = *name + length;
+	return length;
+}
+
+bool conf_are_fields(const char *value)
+{
+	static const char allowed[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+	const char *name;
+	unsigned count = 0;
+
+	for (size_t n; (n = next_field(&value, &name)); count++)
+		if (n > FIELD_NAME_MAX || strspn(name, allowed) < n || *name == '-' ||
+		    (n == 5 && memcmp(name, "focus", n) == 0)) /* which has a meaning of its own */
+			return false;
+	return count <= FIELDS_MAX;
+}
+
+bool conf_fields_have(const char *value, const char *name, size_t length)
+{
+	const char *one;
+
+	for (size_t n; (n = next_field(&value, &one));)
+		if (n == length && memcmp(one, name, n) == 0)
+			return true;
+	return false;
 }
 
 static bool is_text_good(const struct conf_key *key, const char *value)

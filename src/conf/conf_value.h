@@ -76,5 +76,9 @@ bool conf_is_user_name(const char *value);     /* whether the user exists is not
 bool conf_is_socket(const char *value);        /* "auto" or an absolute path */
 bool conf_is_path(const char *value);          /* an absolute path */
 bool conf_is_log_file(const char *value);      /* "stderr" or an absolute path of a file */
+bool conf_are_fields(const char *value);       /* names of form fields, for store.metadata */
+
+/* Returns whether a valid list of fields has the name. */
+bool conf_fields_have(const char *value, const char *name, size_t length);
 
 #endif

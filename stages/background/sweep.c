@@ -256,10 +256,20 @@ static void count(struct sweep *r)
 	}
 }
 
+/* How far the wall clock is ahead of the time since boot, which has suspended time too. */
+static int64_t wall_ahead_s(void)
+{
+	struct timespec wall, boot;
+
+	clock_gettime(CLOCK_REALTIME, &wall);
+	clock_gettime(CLOCK_BOOTTIME, &boot);
+	return (int64_t)wall.tv_sec - (int64_t)boot.tv_sec;
+}
+
 /* A clock that is set a year ahead would otherwise remove all images of that year. */
 static bool may_remove_by_age(struct sweep *r)
 {
-	int64_t jump_s = wall_clock_jump_s(&r->clock);
+	int64_t jump_s = wall_ahead_s() - r->wall_ahead_s;
 	bool has_jumped = jump_s > JUMP_MAX_S;
 
 	if (has_jumped && !r->has_jumped)
@@ -318,6 +328,6 @@ int sweep_init(struct sweep *r, struct image_service *s, const _Atomic bool *has
 {
 	r->has_quotas = has_quotas;
 	r->st = &s->storage;
-	wall_clock_start(&r->clock);
+	r->wall_ahead_s = wall_ahead_s();
 	return feeder_init(&r->feeder, &sweep_class, s);
 }

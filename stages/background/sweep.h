@@ -13,7 +13,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/wall_clock.h"
 #include "feeder.h"
 #include "s3/s3_objects.h"
 #include "store/expiry.h"
@@ -30,8 +29,8 @@ struct sweep {
 	const _Atomic bool *has_quotas; /* whether quotas need figures; fixed */
 	struct storage *st;             /* borrowed */
 	/* the feeder's thread's own */
-	struct wall_clock clock;
-	bool has_jumped; /* the clock, too far */
+	int64_t wall_ahead_s; /* the wall clock, of the time since boot, at the start */
+	bool has_jumped;      /* the wall clock, too far */
 	uint64_t max_age_ms, max_bytes, interval_ms, rate;
 	uint64_t key_age_s;
 	unsigned key_shard; /* the next one */

@@ -5,7 +5,7 @@
 
 #include "base/json.h"
 #include "base/pool.h"
-#include "conf/conf_fields.h"
+#include "conf/conf_value.h"
 #include "http/problem.h"
 #include "upload.h"
 

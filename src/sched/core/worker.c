@@ -9,14 +9,15 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/pool.h"
 #include "base/round.h"
-#include "base/time_slice.h"
 #include "idle.h"
 #include "layout/topology.h"
 #include "log/log.h"
@@ -177,6 +178,29 @@ static void reset_policy(struct worker *w, const struct schedule *schedule)
 		w->policy->reset(w->policy_state, w->polled_count, w->polled_rates);
 }
 
+#define SLICE_NS 100000 /* the kernel's own limit */
+
+/* Asks for that time slice for the calling thread; 0: the usual one. glibc has no call for it.
+ * Kernels before Linux 6.12 ignore it (EEVDF). Changes nothing if the thread has another scheduling
+ * policy than the usual one. Returns 0 or -errno. */
+static int set_slice(uint64_t slice_ns)
+{
+	struct { /* sched_setattr(2) */
+		uint32_t size, policy;
+		uint64_t flags;
+		int32_t nice;
+		uint32_t priority;
+		uint64_t runtime_ns, deadline_ns, period_ns; /* of the usual policy: the slice */
+	} a = { .size = sizeof a };
+
+	if (syscall(SYS_sched_getattr, 0, &a, sizeof a, 0))
+		return -errno;
+	if (a.policy != SCHED_OTHER)
+		return 0;
+	a.runtime_ns = slice_ns;
+	return syscall(SYS_sched_setattr, 0, &a, 0) ? -errno : 0;
+}
+
 /* I/O and disk threads work for microseconds at a time. Without a short slice, each step of a small
  * upload waits for milliseconds behind the image work on all cores. Under thread-per-connection the
  * I/O threads do that work, in slices of the usual length. */
@@ -184,8 +208,7 @@ static void adopt_slice(const struct worker *w, const struct schedule *schedule)
 {
 	if (w->group->id == GROUP_MAIN)
 		return;
-	int err =
-		time_slice_set(schedule_is_thread_per_connection(schedule) ? 0 : TIME_SLICE_MIN_NS);
+	int err = set_slice(schedule_is_thread_per_connection(schedule) ? 0 : SLICE_NS);
 
 	if (err)
 		log_debug("worker %s/%u: cannot set its time slice: %s; it stays as it was",

@@ -1,5 +1,5 @@
 /*
- * test_conf_value.c - the notation of values: numbers, addresses, origins.
+ * test_conf_value.c - the notation of values: numbers, addresses, origins, fields.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "base/check.h"
+#include "conf/conf_value.h"
 #include "support/conf_fixture.h"
 
 CONF_FIXTURE_STAGES
@@ -188,6 +189,56 @@ static void hosts_have_no_ports(void **state)
 	refuse_all("server.hosts", bad, COUNT_OF(bad), "expected * or hosts such as");
 }
 
+#define LONG_NAME "a2345678901234567890123456789012"
+
+static void lists_of_fields_are_valid_or_not(void **state)
+{
+	static const struct {
+		const char *text;
+		bool is_valid;
+	} cases[] = {
+		{ "", true },
+		{ " ,\t", true },
+		{ "caption", true },
+		{ "a b,c\td, e", true },
+		{ "a b c d e f g h", true },
+		{ "a b c d e f g h i", false },
+		{ "Az09_-", true },
+		{ "-a", false },
+		{ "a.b", false },
+		{ "a b.", false },
+		{ "focus", false },
+		{ "a, focus", false },
+		{ "focu focuss xocus Focus", true },
+		{ LONG_NAME, true },
+		{ LONG_NAME "x", false },
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < COUNT_OF(cases); i++)
+		assert_int_equal(conf_are_fields(cases[i].text), cases[i].is_valid);
+}
+
+static void fields_are_found_whole(void **state)
+{
+	static const struct {
+		const char *text, *name;
+		bool has;
+	} cases[] = {
+		{ "", "a", false },          { "a", "a", true },
+		{ " a ", "a", true },        { "ab", "a", false },
+		{ "a", "ab", false },        { "ab,cd\tef", "cd", true },
+		{ "ab,cd\tef", "ef", true }, { "ab,cd\tef", "eg", false },
+		{ "ab cd", "b", false },
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < COUNT_OF(cases); i++)
+		assert_int_equal(
+			conf_fields_have(cases[i].text, cases[i].name, strlen(cases[i].name)),
+			cases[i].has);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -199,6 +250,8 @@ int main(void)
 		cmocka_unit_test(administrative_addresses_may_be_paths),
 		cmocka_unit_test(hosts_have_no_ports),
 		cmocka_unit_test(origins_have_a_scheme_and_no_path),
+		cmocka_unit_test(lists_of_fields_are_valid_or_not),
+		cmocka_unit_test(fields_are_found_whole),
 	};
 
 	return cmocka_run_group_tests(tests, conf_fixture_begin, conf_fixture_end);
