@@ -25,7 +25,6 @@
 
 #include <jpeglib.h>
 
-#include "encoding.h"
 #include "libjpeg_pool.h"
 #include "picture.h"
 

@@ -55,6 +55,14 @@ enum chroma {
 	CHROMA_444       /* three planes of one size */
 };
 
+/* Parameters of the JPEG file of a picture (encoder.h). */
+struct encoding {
+	unsigned quality;    /* 1..100 */
+	bool is_progressive; /* buffers all coefficients; always has Huffman tables of its own */
+	bool is_optimized;   /* Huffman tables are made for the file */
+	bool is_grey;        /* only luma is encoded */
+};
+
 /* Sets the shapes of the 1 or 3 planes of a picture of width x height. */
 void picture_shapes(struct plane_shape *shape, enum chroma chroma, int width, int height);
 

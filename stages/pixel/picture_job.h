@@ -1,8 +1,8 @@
 /*
  * picture_job.h - makes a picture from another one, in interruptible steps.
  *
- *	picture_scale_begin() (picture_scale.h), picture_blur_begin() or
- *	picture_sharpen_begin() (picture_blur.h), or picture_job_like() and picture_job_add()
+ *	picture_scale_begin(), picture_blur_begin() or picture_sharpen_begin(),
+ *	or picture_job_like() and picture_job_add()
  *	picture_job_advance()  makes some lines; call it while it returns 1
  *	picture_job_take()     transfers the picture to the caller
  *	picture_job_free()     at any time
@@ -70,6 +70,50 @@ struct picture_job {
 	int line;                     /* next line of the current pass */
 	struct resampling resampling; /* of the current pass */
 };
+
+/* ---- scale: turns, crops and scales a picture, and converts it to grey or YCbCr ---- */
+
+/* Parameters of a scale job. */
+struct scaling {
+	unsigned exif;                    /* orientation of src; the result is upright */
+	int width, height;                /* of the result */
+	double shown_width, shown_height; /* part of src that the result shows, 0..1 in displayed
+	                                     axes */
+	enum chroma chroma;               /* of the result; grey stays grey */
+	double place_x, place_y; /* of that part in displayed axes: -1 left or top, 0 in the middle,
+	                            1 right or bottom */
+};
+
+/*
+ * Returns a job that turns src upright, crops it, scales it, and converts it to grey or YCbCr. The
+ * result is padded for the encoder. It is src itself if nothing changes. src is borrowed until the
+ * job is freed. Returns NULL without memory.
+ */
+struct picture_job *picture_scale_begin(struct picture *src, const struct scaling *to);
+
+/* Returns an upper bound on the pool memory of a job, result included. shape and color_space
+ * describe src. */
+uint64_t picture_scale_bytes(const struct plane_shape *shape, unsigned plane_count, int color_space,
+                             const struct scaling *to);
+
+/* ---- blur and sharpen: of a picture that is ready for the encoder ---- */
+
+#define SHARPEN_AMOUNT_MAX 10
+
+/* Returns a job that blurs src with a Gaussian of sigma pixels; edges are replicated. CHROMA_NONE
+ * makes only luma; any other value keeps the chroma of src. src is borrowed until the job is freed.
+ * Returns NULL without memory. */
+struct picture_job *picture_blur_begin(const struct picture *src, enum chroma chroma, double sigma);
+
+/* Returns a job that sharpens luma: it adds amount (at most SHARPEN_AMOUNT_MAX) times the
+ * difference between src and src blurred. Otherwise as picture_blur_begin(). */
+struct picture_job *picture_sharpen_begin(const struct picture *src, enum chroma chroma,
+                                          double sigma, double amount);
+
+/* Returns an upper bound on the pool memory of a job of either kind, result included. */
+uint64_t picture_blur_bytes(enum chroma chroma, int width, int height, double sigma);
+
+/* ---- any job ---- */
 
 /* Makes up to `tiles` tiles of KERNEL_TILE lines. r belongs to the calling thread. Returns 1 if
  * work is left, 0 when done, or -ENOMEM. */

@@ -6,8 +6,6 @@
  * YCbCr are converted at the small size. Cropped parts are never computed: the weights start inside
  * of the picture.
  */
-#include "picture_scale.h"
-
 #include <math.h>
 #include <stdio.h>
 

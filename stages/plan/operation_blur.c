@@ -4,7 +4,7 @@
  */
 #include "geometry.h"
 #include "operation.h"
-#include "pixel/picture_blur.h"
+#include "pixel/picture_job.h"
 #include "plan.h"
 #include "stage_ids.h"
 

@@ -16,7 +16,7 @@
 #include "geometry.h"
 #include "operation.h"
 #include "pixel/orient.h"
-#include "pixel/picture_scale.h"
+#include "pixel/picture_job.h"
 #include "plan.h"
 #include "stage_ids.h"
 

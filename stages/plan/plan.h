@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #include "operation.h"
-#include "pixel/encoding.h"
+#include "pixel/picture.h"
 
 struct conf;
 

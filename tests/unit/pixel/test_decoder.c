@@ -12,7 +12,7 @@
 #include "base/check.h"
 #include "base/pool.h"
 #include "pixel/encoder.h"
-#include "pixel/picture_scale.h"
+#include "pixel/picture_job.h"
 #include "support/codec_fixture.h"
 #include "support/jpeg_structures.h"
 #include "support/one_call.h"

@@ -13,9 +13,7 @@
 
 #include "base/check.h"
 #include "base/pool.h"
-#include "pixel/gamut.h"
-#include "pixel/picture_blur.h"
-#include "pixel/picture_job.h"
+#include "pixel/picture_blur.c"
 #include "support/one_call.h"
 #include "support/picture_fixture.h"
 #include "support/pool_fixture.h"

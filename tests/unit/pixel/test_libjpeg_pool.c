@@ -14,9 +14,7 @@
 #include "base/pool.h"
 #include "pixel/decoder.h"
 #include "pixel/encoder.h"
-#include "pixel/picture_blur.h"
 #include "pixel/picture_job.h"
-#include "pixel/picture_scale.h"
 #include "support/jpeg_fixture.h"
 #include "support/one_call.h"
 

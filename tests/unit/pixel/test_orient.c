@@ -15,7 +15,7 @@
 #include "pixel/decoder.h"
 #include "pixel/metadata.h"
 #include "pixel/orient.h"
-#include "pixel/picture_scale.h"
+#include "pixel/picture_job.h"
 #include "support/codec_fixture.h"
 #include "support/jpeg_fixture.h"
 #include "support/one_call.h"

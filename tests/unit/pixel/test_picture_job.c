@@ -13,9 +13,7 @@
 
 #include "base/check.h"
 #include "pixel/orient.h"
-#include "pixel/picture_blur.h"
 #include "pixel/picture_job.h"
-#include "pixel/picture_scale.h"
 #include "support/codec_fixture.h"
 #include "support/jpeg_structures.h"
 #include "support/one_call.h"

@@ -9,7 +9,6 @@
 #include <jpeglib.h>
 
 #include "pixel/picture_job.h"
-#include "pixel/picture_scale.h"
 #include "pixel/weights.h"
 
 /* Returns the scratch memory of scaling a plane that is neither turned nor cropped. */

@@ -6,9 +6,7 @@
 #include <limits.h>
 
 #include "pixel/encoder.h"
-#include "pixel/picture_blur.h"
 #include "pixel/picture_job.h"
-#include "pixel/picture_scale.h"
 
 /* Runs all steps and frees the job. Returns the picture with one reference, or NULL without memory
  * or if job is NULL. Not inline: compilers would warn of the NULL that tests assert against. */
