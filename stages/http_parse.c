@@ -8,7 +8,6 @@
 #include "app.h"
 #include "conf/conf.h"
 #include "conn/conn_steps.h"
-#include "conn/site_guard.h"
 #include "http/forwarded.h"
 #include "http/preconditions.h"
 #include "resource/authorization.h"

@@ -1,5 +1,12 @@
-/* chunks.c - one line at a time, and content as a whole. Any thread. */
-#include "chunks.h"
+/*
+ * chunks.c - the chunked transfer coding (RFC 9112 7.1): one line at a time, and content as a
+ * whole. Bytes may be cut anywhere.
+ *
+ * Strict about line ends. Accepts spaces around the semicolon of an extension (BWS, 7.1.1), which
+ * llhttp 8.1 does not. Skips extensions and trailer fields after a check of their characters. Any
+ * thread.
+ */
+#include "request.h"
 
 #include <string.h>
 
@@ -16,20 +23,21 @@ static bool is_text(char c)
 
 /* Takes a line off the input, without its end. Returns 1; 0 if the line is not complete; or -1 if
  * it has no CR LF behind its text, or is too long. */
-static int take_line(struct slice *input, struct slice *line)
+static int take_line(struct request *r, size_t length, struct slice *line)
 {
+	struct slice input = { r->base + r->fed, length - r->fed };
 	size_t n = 0;
 
-	while (n < input->length && n <= CHUNKS_LINE_MAX && is_text(input->data[n]))
+	while (n < input.length && n <= CHUNKS_LINE_MAX && is_text(input.data[n]))
 		n++;
-	if (n > CHUNKS_LINE_MAX || (n < input->length && input->data[n] != '\r'))
+	if (n > CHUNKS_LINE_MAX || (n < input.length && input.data[n] != '\r'))
 		return -1;
-	if (input->length - n < 2)
+	if (input.length - n < 2)
 		return 0;
-	if (input->data[n + 1] != '\n')
+	if (input.data[n + 1] != '\n')
 		return -1;
-	*line = (struct slice){ input->data, n };
-	slice_drop(input, n + 2);
+	*line = (struct slice){ input.data, n };
+	r->fed += n + 2;
 	return 1;
 }
 
@@ -103,41 +111,45 @@ static const char *read_line(struct chunks *k, struct slice line)
 	return error;
 }
 
-enum chunks_result chunks_feed(struct chunks *k, struct slice input, size_t *used,
-                               int (*append)(void *arg, const char *data, size_t length), void *arg,
-                               const char **error)
+/* Takes as much content as is there. Returns 1, 0 if none is there, or -1 if append_body() did. */
+static int take_data(struct request *r, size_t length)
 {
-	size_t length = input.length;
-	enum chunks_result result = CHUNKS_MORE;
+	struct chunks *k = &r->chunks;
+	size_t there = length - r->fed, n = k->left < there ? (size_t)k->left : there;
+
+	if (n == 0)
+		return 0;
+	if (r->append_body(r->append_body_arg, r->base + r->fed, n))
+		return -1;
+	r->fed += n;
+	k->left -= n;
+	if (k->left == 0)
+		k->state = CHUNKS_DATA_END;
+	return 1;
+}
+
+enum request_progress request_feed_chunks(struct request *r, size_t length, struct problem *problem)
+{
 	struct slice line;
 
-	*error = NULL;
-	while (result == CHUNKS_MORE && k->state != CHUNKS_END) {
-		if (k->state == CHUNKS_DATA) {
-			size_t n = k->left < input.length ? (size_t)k->left : input.length;
-
-			if (n == 0)
-				break;
-			if (append(arg, input.data, n)) {
-				result = CHUNKS_STOPPED;
-				break;
-			}
-			slice_drop(&input, n);
-			k->left -= n;
-			if (k->left == 0)
-				k->state = CHUNKS_DATA_END;
-			continue;
-		}
-		int found = take_line(&input, &line);
+	while (r->chunks.state != CHUNKS_END) {
+		bool is_data = r->chunks.state == CHUNKS_DATA;
+		int found = is_data ? take_data(r, length) : take_line(r, length, &line);
+		const char *error = NULL;
 
 		if (found == 0)
-			break;
-		*error = found > 0 ? read_line(k, line)
-		                   : "a line of the chunked body is too long, or does not end with "
-		                     "CR LF";
-		if (*error)
-			result = CHUNKS_BAD;
+			return REQUEST_MORE;
+		if (is_data && found < 0)
+			return REQUEST_BAD; /* append_body() has set the problem */
+		if (found < 0)
+			error = "a line of the chunked body is too long, or does not end with "
+				"CR LF";
+		else if (!is_data)
+			error = read_line(&r->chunks, line);
+		if (error) {
+			problem_set(problem, 400, "malformed-request", "%s", error);
+			return REQUEST_BAD;
+		}
 	}
-	*used = length - input.length;
-	return k->state == CHUNKS_END ? CHUNKS_DONE : result;
+	return REQUEST_DONE;
 }

@@ -388,30 +388,13 @@ static enum request_progress feed_head(struct request *r, size_t length, struct 
 	return check_head(r, problem);
 }
 
-/* ---- the body ---- */
-
-static enum request_progress feed_body(struct request *r, size_t length, struct problem *problem)
-{
-	const char *error;
-	size_t used;
-	enum chunks_result result =
-		chunks_feed(&r->chunks, (struct slice){ r->base + r->fed, length - r->fed }, &used,
-	                    r->append_body, r->append_body_arg, &error);
-
-	r->fed += used;
-	if (result == CHUNKS_BAD)
-		return malformed(problem, error);
-	if (result == CHUNKS_STOPPED)
-		return REQUEST_BAD; /* append_body() has set the problem */
-	return result == CHUNKS_DONE ? REQUEST_DONE : REQUEST_MORE;
-}
-
 enum request_progress request_feed(struct request *r, const char *data, size_t length,
                                    struct problem *problem)
 {
 	assert(length >= r->fed);
 	r->base = data;
-	return r->head_length > 0 ? feed_body(r, length, problem) : feed_head(r, length, problem);
+	return r->head_length > 0 ? request_feed_chunks(r, length, problem)
+	                          : feed_head(r, length, problem);
 }
 
 /* ---- what was read ---- */

@@ -17,7 +17,6 @@
 
 #include <llhttp.h>
 
-#include "chunks.h"
 #include "field.h"
 #include "problem.h"
 
@@ -36,6 +35,15 @@ enum request_method {
 	METHOD_OPTIONS = 16,
 	METHOD_OTHER = 32,  /* known, but no resource has it: 405 */
 	METHOD_UNKNOWN = 64 /* 501 */
+};
+
+#define CHUNKS_LINE_MAX 4000 /* bytes of a line: a size with its extensions, or a field */
+
+enum chunks_state { CHUNKS_SIZE = 0, CHUNKS_DATA, CHUNKS_DATA_END, CHUNKS_TRAILER, CHUNKS_END };
+
+struct chunks {
+	enum chunks_state state;
+	uint64_t left; /* data: bytes of the chunk that have not come yet */
 };
 
 struct request {
@@ -72,6 +80,10 @@ void request_init(struct request *r);
  * sets r->fed to that. */
 enum request_progress request_feed(struct request *r, const char *data, size_t length,
                                    struct problem *problem);
+
+/* The same behind the header: chunks.c, for request_feed() only. */
+enum request_progress request_feed_chunks(struct request *r, size_t length,
+                                          struct problem *problem);
 
 /* Returns the field lines of a complete header, for head_find(). data as in request_feed(). */
 struct slice request_fields(const struct request *r, const char *data);

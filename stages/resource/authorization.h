@@ -13,6 +13,7 @@
 
 #include "conn/conn.h"
 
+struct http_server;
 struct tokens;
 struct upload;
 
@@ -28,5 +29,15 @@ void signed_upload_drop(struct conn *c);
 /* Returns whether the request may use its method, or false with c->problem and c->challenge set.
  * The header must be complete, and the route must allow the method. */
 bool authorization_allows(struct tokens *tokens, struct conn *c);
+
+/* ---- requests of foreign web pages: site_guard.c ---- */
+
+/* Returns whether the request may be served, or false with c->problem set: 421 for a foreign host
+ * (RFC 9110 15.5.20), 403 for a foreign page. The header must be complete. */
+bool site_guard_allows(const struct http_server *http, const struct conf *conf, struct conn *c);
+
+/* The same for POST /control, on any address: it also needs the header field X-Darkroom-Control,
+ * and a host that is an address or a name of the configuration. */
+bool site_guard_allows_control(const struct conf *conf, struct conn *c);
 
 #endif

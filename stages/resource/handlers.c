@@ -127,7 +127,7 @@ static enum conn_step handle_stats(struct conn *c)
 	return respond_finish(c);
 }
 
-/* The main thread continues the response: stats_stream.h. */
+/* The main thread continues the response: admin_service.h. */
 static void begin_stream(struct conn *c)
 {
 	stats_stream_add(&c->io->http->admin->stream, c->fd);

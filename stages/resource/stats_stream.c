@@ -1,5 +1,5 @@
 /* stats_stream.c - the watchers of GET /stats/stream, and the documents that they share. */
-#include "stats_stream.h"
+#include "admin_service.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "resource/stats_stream.h"
+#include "resource/admin_service.h"
 
 struct fixture {
 	struct stats_stream stream;

@@ -1,5 +1,11 @@
 /*
- * site_guard.c - compares Host with the server's names, and Origin with Host.
+ * site_guard.c - compares Host with the server's names, and Origin with Host, to keep out requests
+ * that a foreign web page makes a browser send.
+ *
+ * A browser on this machine connects to loopback addresses for any page. The Host must be a name of
+ * this server, which a page that points its own name at 127.0.0.1 cannot send (DNS rebinding). And
+ * a POST or DELETE must not come from a page of another origin, which a browser sends without
+ * asking if it looks like a form (Fetch standard, simple requests).
  *
  * A page's origin is judged as in "Cross-Site Request Forgery Prevention" of OWASP, and in Go's
  * CrossOriginProtection: by Sec-Fetch-Site where the browser sends it, otherwise by Origin. A
@@ -7,13 +13,12 @@
  * for in X-Forwarded-Host. A page of another origin cannot set that field unless a preflight
  * request allows it, and none does.
  */
-#include "site_guard.h"
+#include "authorization.h"
 
 #include <string.h>
 
 #include "conf/conf.h"
-#include "conn.h"
-#include "http_server.h"
+#include "conn/http_server.h"
 
 /* ---- hosts ---- */
 
