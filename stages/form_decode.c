@@ -10,20 +10,40 @@
 #include <time.h>
 
 #include "app.h"
+#include "base/json.h"
 #include "base/pool.h"
 #include "conf/conf.h"
+#include "conf/conf_value.h"
+#include "http/multipart.h"
 #include "image/conf_epoch.h"
 #include "image/image_service.h"
 #include "image/upload.h"
-#include "image/upload_form.h"
 #include "image/upload_key.h"
+#include "plan/geometry.h"
 #include "resource/authorization.h"
 #include "resource/handlers.h"
 #include "stages.h"
+#include "store/spool.h"
 
 /* Bytes of a form that are parsed before other connections get their turn: at most 2 ms, for bytes
  * that nearly are boundaries. */
 #define FORM_TURN_MAX ((size_t)512 << 10)
+
+#define FIELD_FOCUS "focus"
+#define METADATA_VALUE_MAX 1024 /* bytes of one value */
+
+/* A form that is parsed in pieces; pool memory, which moves when it grows. */
+struct form {
+	struct multipart parser[2];  /* of the form, and of a part that is a multipart/mixed */
+	unsigned depth;              /* of the parser in use */
+	struct multipart_part whole; /* the multipart/mixed */
+	char focus[FOCUS_TEXT_MAX];  /* the field focus; "": none */
+	struct image_texts metadata; /* of the fields that store.metadata names */
+	unsigned bad_count;          /* of the files, not JPEGs */
+	uint64_t part_count;         /* of all parts, plain fields included */
+	unsigned file_count, file_room;
+	struct multipart_part file[];
+};
 
 enum form_progress {
 	FORM_LISTED = 1, /* all files are known */
@@ -153,17 +173,139 @@ static bool is_file(const struct multipart_part *part, const char *body)
 	return part->has_file_name || slice_begins(span_slice(part->type, body), "image/");
 }
 
+/* ---- the form ---- */
+
 /* Begins the connection's form. Returns false if there is no memory. */
-static bool begin_form(struct visit *v, struct conn *c)
+static bool begin_form(struct conn *c, size_t header_max)
 {
 	char boundary[BOUNDARY_MAX];
 	const char *error = NULL;
 	size_t length = field_boundary(conn_value(c, "content-type"), boundary, &error);
 
 	assert(length > 0); /* http_parse has checked it */
-	c->form = form_new(boundary, length, (size_t)app_conf(v)->limits.header_bytes);
-	return c->form != NULL;
+	if (!(c->form = pool_get(sizeof *c->form)))
+		return false;
+	*c->form = (struct form){ .depth = 0 };
+	multipart_init(&c->form->parser[0], boundary, length, header_max);
+	return true;
 }
+
+/* Appends a file. Returns false if there is no memory. */
+static bool add_file(struct form **form, const struct multipart_part *part)
+{
+	struct form *f = *form;
+	size_t size = sizeof *f + f->file_count * sizeof *part, room = 2 * size;
+
+	if (f->file_count == f->file_room) {
+		struct form *more = pool_get_sized(room, &room);
+
+		if (!more)
+			return false;
+		memcpy(more, f, size);
+		pool_put(f);
+		*form = f = more;
+		f->file_room = (unsigned)((room - sizeof *f) / sizeof *part);
+	}
+	f->file[f->file_count++] = *part;
+	return true;
+}
+
+static bool is_focus(const char *name, size_t length)
+{
+	return length == sizeof FIELD_FOCUS - 1 && memcmp(name, FIELD_FOCUS, length) == 0;
+}
+
+/* Returns NULL, or what is wrong with the value. */
+static const char *keep_focus(struct form *form, struct slice value)
+{
+	struct focus focus;
+
+	if (form->focus[0])
+		return "occurs twice";
+	if (!focus_parse(&focus, value.data, value.length))
+		return "is not a point; expected " FOCUS_FORM;
+	memcpy(form->focus, value.data, value.length);
+	form->focus[value.length] = '\0';
+	return NULL;
+}
+
+/* Control characters would take six bytes in JSON. A tab and line ends are text. */
+static bool is_text(const char *value, size_t length)
+{
+	for (size_t i = 0; i < length;) {
+		size_t step = json_utf8_length((const unsigned char *)value + i, length - i);
+		unsigned char c = (unsigned char)value[i];
+
+		if (!step || (c < ' ' && c != '\t' && c != '\n' && c != '\r') || c == 0x7f)
+			return false;
+		i += step;
+	}
+	return true;
+}
+
+static const char *next_text(const struct image_texts *m, const char *at)
+{
+	return at + strlen(at) + 1 < m->data + m->length ? at + strlen(at) + 1 : NULL;
+}
+
+static bool has_text(const struct image_texts *m, const char *name, size_t length)
+{
+	for (const char *at = m->length ? m->data : NULL; at; at = next_text(m, at)) {
+		if (strlen(at) == length && memcmp(at, name, length) == 0)
+			return true;
+		at = next_text(m, at); /* the value */
+		if (!at)
+			break;
+	}
+	return false;
+}
+
+/* Keeps a text. Returns NULL, or what is wrong with it. */
+static const char *keep_text(struct image_texts *m, const char *name, size_t name_length,
+                             const char *value, size_t length)
+{
+	if (has_text(m, name, name_length))
+		return "occurs twice";
+	if (length > METADATA_VALUE_MAX)
+		return "has more than 1024 bytes";
+	if (!is_text(value, length))
+		return "is not text in UTF-8, or has control characters";
+	if (m->length + name_length + length + 2 > sizeof m->data)
+		return "makes all fields of store.metadata more than 2048 bytes";
+	char *to = m->data + m->length;
+
+	memcpy(to, name, name_length);
+	to[name_length] = '\0';
+	if (length)
+		memcpy(to + name_length + 1, value, length);
+	to[name_length + 1 + length] = '\0';
+	m->length += name_length + length + 2;
+	return NULL;
+}
+
+/* Keeps a plain field of the form if it has a meaning: "focus", and the names in metadata, which is
+ * store.metadata. Others are ignored. Returns false with the problem set if the value is wrong. */
+static bool keep_field(struct form *form, const struct multipart_part *part, const char *body,
+                       const char *metadata, struct problem *problem)
+{
+	char name[UPLOAD_FIELD_MAX];
+	size_t length = multipart_text(span_slice(part->name, body), false, name, sizeof name);
+	struct slice value = span_slice(part->body, body);
+	const char *fault = NULL;
+
+	if (part->has_file_name || length == 0)
+		return true;
+	if (is_focus(name, length))
+		fault = keep_focus(form, value);
+	else if (conf_fields_have(metadata, name, length))
+		fault = keep_text(&form->metadata, name, length, value.data, value.length);
+	if (!fault)
+		return true;
+	problem_set(problem, 400, "malformed-form", "the field %s %s", name, fault);
+	return false;
+}
+
+/* ---- its parts ---- */
 
 static enum form_progress bad_form(struct conn *c, const char *error, size_t at)
 {
@@ -185,12 +327,12 @@ static enum form_progress list_part(struct visit *v, struct conn *c,
 		return FORM_REFUSED;
 	}
 	if (!is_file(part, body))
-		return form_keep_field(form, part, body, app_conf(v)->store.metadata, &c->problem)
+		return keep_field(form, part, body, app_conf(v)->store.metadata, &c->problem)
 		               ? FORM_MORE
 		               : FORM_REFUSED;
-	if (!form_add_file(form, part))
-		return refuse_no_memory(c);
 	form->bad_count += !is_jpeg_part(part, body);
+	if (!add_file(&c->form, part))
+		return refuse_no_memory(c);
 	return FORM_MORE;
 }
 
@@ -239,29 +381,30 @@ static enum form_progress list_files(struct visit *v, struct conn *c)
 	struct multipart_part part;
 	enum multipart_result result;
 
-	if (!c->form && !begin_form(v, c))
+	if (!c->form && !begin_form(c, (size_t)app_conf(v)->limits.header_bytes))
 		return refuse_no_memory(c);
-	struct form *form = c->form;
-	struct multipart *m = &form->parser[form->depth];
-	size_t whole_end = form->whole.body.at + form->whole.body.length;
-	struct slice body = { (const char *)c->body.data, form->depth ? whole_end : c->body.size };
-	size_t rest = body.length - m->at,
-	       end = m->at + (rest < FORM_TURN_MAX ? rest : FORM_TURN_MAX);
+	const struct multipart_part whole = c->form->whole;
+	unsigned depth = c->form->depth;
+	struct slice body = { (const char *)c->body.data,
+		              depth ? whole.body.at + whole.body.length : c->body.size };
+	size_t at = c->form->parser[depth].at, rest = body.length - at,
+	       end = at + (rest < FORM_TURN_MAX ? rest : FORM_TURN_MAX);
 
-	while ((result = multipart_next(m, body, end, &part)) == MULTIPART_PART) {
-		if (form->depth == 0 && is_mixed(&part, body.data))
+	while ((result = multipart_next(&c->form->parser[depth], body, end, &part)) ==
+	       MULTIPART_PART) {
+		if (depth == 0 && is_mixed(&part, body.data))
 			return begin_mixed(v, c, &part);
-		if (form->depth)
-			part.name = form->whole.name;
+		if (depth)
+			part.name = whole.name;
 		if (list_part(v, c, &part) == FORM_REFUSED)
 			return FORM_REFUSED;
 	}
 	if (result == MULTIPART_BAD)
-		return bad_form(c, m->error, m->at);
-	if (result == MULTIPART_END && form->depth == 0)
+		return bad_form(c, c->form->parser[depth].error, c->form->parser[depth].at);
+	if (result == MULTIPART_END && depth == 0)
 		return check_files(c);
 	if (result == MULTIPART_END)
-		form->depth = 0;
+		c->form->depth = 0;
 	return FORM_MORE;
 }
 
@@ -308,7 +451,7 @@ static enum form_progress decode_form(struct visit *v, struct conn *c)
 		return progress;
 	if (progress == FORM_LISTED)
 		progress = make_form_upload(v, c);
-	form_free(c->form);
+	pool_put(c->form);
 	c->form = NULL;
 	return progress;
 }

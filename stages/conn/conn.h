@@ -232,7 +232,7 @@ struct conn {
 	struct admission_waiter admission;
 	bool is_shed; /* refused before its body was read */
 	struct conn_body body;
-	struct form *form;     /* while it is parsed; otherwise NULL */
+	struct form *form;     /* of form_decode: pool memory while it is parsed, otherwise NULL */
 	struct upload *upload; /* a reference */
 	_Atomic bool has_gone; /* reset by the client while the connection was away */
 	/* what its handler waits for */

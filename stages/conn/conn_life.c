@@ -14,7 +14,6 @@
 #include "base/pool.h"
 #include "base/thread_use.h"
 #include "image/upload.h"
-#include "image/upload_form.h"
 #include "image/upload_key.h"
 #include "log/log.h"
 #include "sched/core/stage.h"
@@ -322,7 +321,7 @@ static void conn_free(struct conn *c)
 	if (!c->has_responded && (c->request.head_length > 0 || c->response.status))
 		access_log_request(c, false);
 	admission_cancel(&conn_images(c)->admission, &c->admission);
-	form_free(c->form);
+	pool_put(c->form);
 	conn_drop_body(c);
 	if (c->upload)
 		upload_drop(c->upload);
