@@ -250,7 +250,8 @@ MS(store, max_age, 0, 36500 * CONF_MS_PER_DAY, "0", LIVE,
 BYTES(store, max_bytes, 0, UINT64_C(1) << 50, "0", LIVE,
       "Bytes of all stored files, without image.json. If there are more, the oldest\n"
       "images are removed. After a crash, and after darkroomd store remove, the\n"
-      "daemon counts the images first, in the background. 0: no limit.")
+      "daemon counts the images first, in the background. 0: no limit; otherwise at\n"
+      "least limits.body_bytes.")
 MS(store, sweep_interval, 100, CONF_MS_PER_DAY, "1m", LIVE,
    "How often images to remove are looked for.")
 NOTATION(store, metadata, CONF_TEXT_MAX, conf_are_fields,

@@ -203,6 +203,21 @@ static void check_degrade(struct checking *c)
 
 /* ---- the store ---- */
 
+/* What would remove all images, or never make one. */
+static void check_files_of_images(struct checking *c)
+{
+	const struct conf *conf = c->conf;
+
+	if (conf->store.max_bytes && conf->store.max_bytes < conf->limits.body_bytes)
+		report(c, "store", "max_bytes",
+		       "the store could not keep one upload: expected 0, or at least "
+		       "limits.body_bytes");
+	if (conf->store.make_missing == CONF_YES && conf->server.keep_originals != CONF_YES)
+		report(c, "store", "make_missing",
+		       "variants are made from the originals: expected no, or "
+		       "server.keep_originals = yes");
+}
+
 /* What an S3 store needs. What works only with files is refused, and not ignored. */
 static void check_store(struct checking *c)
 {
@@ -351,6 +366,7 @@ int check_all(const struct check *check, const struct conf *conf, struct text *e
 	check_proxies(&c);
 	check_limits(&c);
 	check_degrade(&c);
+	check_files_of_images(&c);
 	check_store(&c);
 	if (check_groups(&c))
 		check_schedule(&c);

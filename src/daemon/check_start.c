@@ -1,5 +1,5 @@
 /*
- * check_start.c - tries what a start would need, and changes nothing.
+ * check_start.c - tries what a start would need, and leaves nothing behind.
  *
  * What belongs to server.user is tried by a child process that becomes this user. Main thread.
  */
@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <pwd.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,17 +84,20 @@ void check_start_memory(const struct conf *conf)
 
 /* ---- directories ---- */
 
-/* Warns unless the directory exists and can be written. what: its key and value. */
-static void check_directory(const char *what, const char *directory)
+/* Returns whether the directory exists and can be written; logged. what: its key and value. */
+static bool check_directory(const char *what, const char *directory)
 {
 	struct stat st;
 
 	if (stat(directory, &st))
-		log_warning("%s: %s: %s", what, directory, strerror(errno));
+		log_error("%s: %s: %s", what, directory, strerror(errno));
 	else if (!S_ISDIR(st.st_mode))
-		log_warning("%s: %s is not a directory", what, directory);
+		log_error("%s: %s is not a directory", what, directory);
 	else if (access(directory, W_OK | X_OK))
-		log_warning("%s: cannot write in %s: %s", what, directory, strerror(errno));
+		log_error("%s: cannot write in %s: %s", what, directory, strerror(errno));
+	else
+		return true;
+	return false;
 }
 
 /* Copies the path of the directory above. */
@@ -110,77 +114,92 @@ static void directory_above(const char *path, char above[PATH_BYTES])
 	snprintf(above, PATH_BYTES, "%.*s", length ? (int)length : 1, length ? path : ".");
 }
 
-/* Warns unless the key's file can be read; "": none. */
-static void check_readable(const struct conf *conf, const char *key, const char *path)
+/* The directory above the key's file, if `path` is one. */
+static bool check_above(const char *key, const char *path)
 {
-	if (*path && access(path, R_OK))
-		log_warning("%s%s = %s: cannot read it%s%s: %s", conf_place(key), key, path,
-		            *conf->server.user ? " as " : "", conf->server.user, strerror(errno));
-}
-
-/* The start makes the store, but not the directories above it. */
-static void check_files(const struct conf *conf)
-{
-	const char *root = conf->server.root, *log = conf->log.access_file,
-		   *tokens = conf->access.tokens_file;
 	char above[PATH_BYTES], what[PLACE_BYTES + PATH_BYTES];
 
-	snprintf(what, sizeof what, "%sserver.root = %s", conf_place("server.root"), root);
-	if (access(root, F_OK) == 0) {
-		check_directory(what, root);
-	} else {
-		directory_above(root, above);
-		check_directory(what, above);
-	}
-	if (strcmp(log, "stderr") != 0) {
-		snprintf(what, sizeof what, "%slog.access_file = %s", conf_place("log.access_file"),
-		         log);
-		directory_above(log, above);
-		check_directory(what, above);
-	}
-	check_readable(conf, "access.tokens_file", tokens);
-	if (conf->store.kind != CONF_STORE_S3)
-		return;
-	check_readable(conf, "store.s3_credentials", conf->store.s3_credentials);
-	if (strncmp(conf->store.s3_endpoint, "https", strlen("https")) == 0)
-		check_readable(conf, "store.s3_ca_file", conf->store.s3_ca_file);
+	if (!strchr(path, '/'))
+		return true; /* none, or stderr */
+	snprintf(what, sizeof what, "%s%s = %s", conf_place(key), key, path);
+	directory_above(path, above);
+	return check_directory(what, above);
 }
 
-/* The same as server.user. Returns 0, or -ENOENT if there is no such user. */
-static int check_files_as_user(const struct conf *conf)
+/* The start makes the store, but not the directories above it. Some file systems of the kernel tell
+ * only here that they take no directory. */
+static bool check_root(const char *root)
+{
+	char what[PLACE_BYTES + PATH_BYTES];
+
+	snprintf(what, sizeof what, "%sserver.root = %s", conf_place("server.root"), root);
+	if (access(root, F_OK) == 0)
+		return check_directory(what, root);
+	if (!check_above("server.root", root))
+		return false;
+	if (mkdir(root, 0700) == 0)
+		return rmdir(root) == 0;
+	log_error("%s: cannot make it: %s", what, strerror(errno));
+	return false;
+}
+
+/* Whether the key's file can be read; "": none. */
+static bool check_readable(const struct conf *conf, const char *key, const char *path)
+{
+	if (!*path || access(path, R_OK) == 0)
+		return true;
+	log_error("%s%s = %s: cannot read it%s%s: %s", conf_place(key), key, path,
+	          *conf->server.user ? " as " : "", conf->server.user, strerror(errno));
+	return false;
+}
+
+static bool check_files(const struct conf *conf)
+{
+	bool is_right = check_root(conf->server.root);
+
+	is_right &= check_above("log.access_file", conf->log.access_file);
+	is_right &= check_above("server.control", conf->server.control);
+	is_right &= check_readable(conf, "access.tokens_file", conf->access.tokens_file);
+	if (conf->store.kind != CONF_STORE_S3)
+		return is_right;
+	is_right &= check_readable(conf, "store.s3_credentials", conf->store.s3_credentials);
+	if (strncmp(conf->store.s3_endpoint, "https", strlen("https")) == 0)
+		is_right &= check_readable(conf, "store.s3_ca_file", conf->store.s3_ca_file);
+	return is_right;
+}
+
+/* The same as server.user. */
+static bool check_files_as_user(const struct conf *conf)
 {
 	int status = 0;
 
 	fflush(NULL);
 	pid_t child = fork();
 
-	if (child == 0) {
-		if (sandbox_become_user(conf))
-			_exit(EXIT_FAILURE);
-		check_files(conf);
-		_exit(EXIT_SUCCESS);
-	}
+	if (child == 0)
+		_exit(!sandbox_become_user(conf) && check_files(conf) ? EXIT_SUCCESS
+		                                                      : EXIT_FAILURE);
 	if (child < 0 || waitpid(child, &status, 0) < 0) {
-		log_warning("cannot check the files of server.user: %s", strerror(errno));
-		return 0;
+		log_error("cannot check the files of server.user: %s", strerror(errno));
+		return false;
 	}
-	return WIFEXITED(status) && WEXITSTATUS(status) == EXIT_SUCCESS ? 0 : -ENOENT;
+	return WIFEXITED(status) && WEXITSTATUS(status) == EXIT_SUCCESS;
 }
 
 int check_start(const struct program *program, const struct conf *conf)
 {
 	const char *user = conf->server.user;
-	int err = 0;
+	bool is_right = true;
 
 	if (!*user) {
-		check_files(conf);
+		is_right = check_files(conf);
 	} else if (geteuid() == 0) {
-		err = check_files_as_user(conf);
+		is_right = check_files_as_user(conf);
 	} else if (!getpwnam(user)) {
 		log_error("%sserver.user = %s: unknown user", conf_place("server.user"), user);
-		err = -ENOENT;
+		is_right = false;
 	}
-	program->check_addresses(conf);
+	is_right &= program->check_addresses(conf) == 0;
 	check_start_memory(conf);
-	return err;
+	return is_right ? 0 : -EINVAL;
 }

@@ -10,10 +10,9 @@
 struct conf;
 struct program;
 
-/* For -t: prints a warning to standard error for each directory that is missing or that
- * server.user cannot write, each name that does not resolve, and a memory budget above the
- * machine's memory. They may exist later, and under systemd the service has other rights than this
- * process. Returns 0, or -errno if the user does not exist, reported. */
+/* For -t: returns 0, or -EINVAL with each fault logged: an unknown user, a directory that is
+ * missing or that server.user cannot write, a file that cannot be read, an address that is not one
+ * of this machine. Warns of a memory budget above the machine's memory. */
 int check_start(const struct program *program, const struct conf *conf);
 
 /* Logs a warning if limits.memory_budget is more than the memory of this machine or of a control

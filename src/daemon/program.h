@@ -45,8 +45,8 @@ struct program {
 	 * with the problem as a line of errors. */
 	int (*check_room)(const struct conf *conf, struct text *errors);
 
-	/* Logs each address to listen on whose host cannot be resolved. */
-	void (*check_addresses)(const struct conf *conf);
+	/* Logs each address to listen on that cannot be used. Returns 0 or -errno. */
+	int (*check_addresses)(const struct conf *conf);
 
 	/* A change of the configuration: prepare, then commit or cancel. prepare returns 0, or
 	 * -errno with the problem as a line of errors and nothing to cancel. */

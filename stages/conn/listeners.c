@@ -354,18 +354,86 @@ static int claim_port(struct sockaddr_storage *address, socklen_t *length)
 	return err;
 }
 
-void listener_set_check(const struct conf *conf)
-{
-	const char *admin = conf->server.admin_listen;
+struct place {
+	const char *key, *listen;
 	struct sockaddr_storage address;
 	socklen_t length;
+};
 
-	listener_resolve("server.listen", conf->server.listen, &address, &length);
-	if (*admin != '/' && strchr(admin, ':'))
-		listener_resolve("server.admin_listen", admin, &address, &length);
-	if (*conf->server.agent_listen)
-		listener_resolve("server.agent_listen", conf->server.agent_listen, &address,
-		                 &length);
+/* Splits the address into its port and the rest, which is all zeros if it stands for every address.
+ * Returns the port, 0 if the system chooses it. */
+static in_port_t take_port(struct sockaddr_storage *address)
+{
+	in_port_t *port = address->ss_family == AF_INET6
+	                          ? &((struct sockaddr_in6 *)address)->sin6_port
+	                          : &((struct sockaddr_in *)address)->sin_port;
+	in_port_t taken = *port;
+
+	*port = 0;
+	return taken;
+}
+
+static bool is_any(const struct sockaddr_storage *address)
+{
+	const struct sockaddr_storage any = { .ss_family = address->ss_family };
+
+	return memcmp(address, &any, sizeof any) == 0;
+}
+
+static bool is_same_place(const struct place *a, const struct place *b)
+{
+	struct sockaddr_storage one = a->address, other = b->address;
+	in_port_t port = take_port(&one);
+
+	return port == take_port(&other) && port && one.ss_family == other.ss_family &&
+	       (is_any(&one) || is_any(&other) || memcmp(&one, &other, sizeof one) == 0);
+}
+
+/* Whether the machine has the address. Its port may be the running daemon's. */
+static int check_place(struct place *p)
+{
+	int err = listener_resolve(p->key, p->listen, &p->address, &p->length);
+
+	if (err)
+		return err;
+	struct sockaddr_storage address = p->address;
+
+	take_port(&address);
+	int fd = listener_open(&address, p->length, false);
+
+	if (fd >= 0)
+		close(fd);
+	else
+		log_error("%s%s = %s: %s", conf_place(p->key), p->key, p->listen, strerror(-fd));
+	return fd < 0 ? fd : 0;
+}
+
+int listener_set_check(const struct conf *conf)
+{
+	struct place place[] = {
+		{ .key = "server.listen", .listen = conf->server.listen },
+		{ .key = "server.admin_listen", .listen = conf->server.admin_listen },
+		{ .key = "server.agent_listen", .listen = conf->server.agent_listen },
+	};
+	int err = 0;
+
+	for (size_t i = 0; i < COUNT_OF(place); i++) {
+		struct place *p = &place[i];
+
+		if (*p->listen == '/' || !strchr(p->listen, ':'))
+			continue; /* a path, or none */
+		int failed = check_place(p);
+
+		err = failed ? failed : err;
+		for (size_t k = 0; k < i && !failed; k++) {
+			if (!is_same_place(&place[k], p))
+				continue;
+			log_error("%s%s = %s: expected another address than %s", conf_place(p->key),
+			          p->key, p->listen, place[k].key);
+			err = -EADDRINUSE;
+		}
+	}
+	return err;
 }
 
 static int open_configured(struct listener_set *l, const struct conf *conf, unsigned count)

@@ -75,8 +75,10 @@ struct listener_set {
  * administrative one. Returns 0, or -errno with the reason logged and nothing open. Main thread. */
 int listener_set_open(struct listener_set *l, const struct conf *conf, unsigned count);
 
-/* Logs each configured address whose host cannot be resolved. Main thread. */
-void listener_set_check(const struct conf *conf);
+/* Logs each configured address that is not one of this machine, or that two keys have. Ports that
+ * others use are not seen: they may be those of the running daemon. Returns 0 or -errno. Main
+ * thread. */
+int listener_set_check(const struct conf *conf);
 void listener_set_close(struct listener_set *l);
 
 #endif

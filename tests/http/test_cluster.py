@@ -10,7 +10,6 @@ import json
 import os
 import random
 import shutil
-import signal
 import threading
 import time
 
@@ -71,9 +70,7 @@ def start_nodes(tmp_path, store):
 
     yield start_them
     start_them.nodes.stop_proxy()
-    in_parallel(len(made), lambda i: made[i].is_alive() and made[i].signal(signal.SIGTERM))
-    for daemon in made:
-        daemon.stop()
+    in_parallel(len(made), lambda i: made[i].stop())
 
 
 class Client(threading.Thread):

@@ -258,14 +258,49 @@ def test_check_refuses_an_unknown_user():
     assert status == 78 and "server.user = no-such-user: unknown user" in said
 
 
-def test_check_warns_of_missing_directories(tmp_path):
+def test_check_refuses_missing_directories(tmp_path):
     missing = tmp_path / "missing"
-    status, said = check_start(f"server.root={missing}/store", f"log.access_file={missing}/log")
-    assert status == 0 and "the configuration is valid" in said
-    for setting in (f"server.root = {missing}/store", f"log.access_file = {missing}/log"):
+    status, said = check_start(f"server.root={missing}/store", f"log.access_file={missing}/log",
+                               f"server.control={missing}/socket")
+    assert status == 78 and "is valid" not in said
+    for setting in (f"server.root = {missing}/store", f"log.access_file = {missing}/log",
+                    f"server.control = {missing}/socket"):
         assert f"{setting}: {missing}: No such file or directory" in said
     status, said = check_start(f"server.root={tmp_path}/store", f"log.access_file={tmp_path}/log")
     assert status == 0 and "warning" not in said
+    assert not list(tmp_path.iterdir()), "the check has made something"
+
+
+@pytest.mark.parametrize("settings", [
+    ["server.listen=no.such.host.invalid:80"], ["server.listen=8.8.8.8:8080"],
+    ["server.listen=8080"], ["server.listen=127.0.0.1:99999"], ["server.listen=[::1:8080"],
+    ["server.listen=127.0.0.1:28080", "server.admin_listen=127.0.0.1:28080"],
+    ["server.listen=0.0.0.0:28080", "server.admin_listen=127.0.0.1:28080"],
+    ["server.agent_listen=127.0.0.1:28080", "server.admin_listen=127.0.0.1:28080"],
+    ["server.admin_listen=8.8.8.8:8081"], ["server.agent_listen=8.8.8.8:8082"],
+    ["server.control=/nosuch/dir/x.sock"], ["server.root=/proc/x"], ["server.root=/nosuch/dir/x"],
+    ["server.root=/dev/null"], ["log.access=text", "log.access_file=/nosuch/dir/access.log"],
+    ["access.tokens_file=/nosuch/tokens"], ["access.tokens_file=/proc"],
+    ["store.kind=s3"], ["store.kind=s3", "store.s3_endpoint=http://127.0.0.1:9",
+                        "store.s3_bucket=images", "store.s3_credentials=/nosuch/file"],
+    ["store.max_bytes=100"], ["store.make_missing=yes"], ["overload.backfill=yes"],
+    ["server.proxy_protocol=yes"], ["limits.body_bytes=1T"],
+    ["limits.memory_budget=8M", "limits.body_bytes=5M"], ["scheduler.policy=fastest"],
+    ["layout.mode=partition"], ["layout.mode=partition", "layout.profile=/nosuch/profile"],
+    ["stage.accept_read.queue_max=1"], ["variant.thumb.operations=nonsense 3"],
+    ["variant.original.quality=3"],
+    ["no.such.key=1"]], ids=" ".join)
+def test_check_refuses_what_would_not_start(tmp_path, settings):
+    common = [] if any("server.root" in setting for setting in settings) else \
+        [f"server.root={tmp_path}/store"]
+    if not any("server.listen" in setting for setting in settings):
+        common.append("server.listen=127.0.0.1:0")
+    done = run("-t", "-c", CONFIG, *overrides(*common, "server.user=root", *settings))
+    assert done.returncode == 78 and "is valid" not in done.stderr
+    said = [setting.split("=")[0] for setting in settings]
+    assert any(key in done.stderr or key.split(".")[1] in done.stderr for key in said), done.stderr
+    done = run("-c", CONFIG, *overrides(*common, "server.user=root", *settings), timeout=10)
+    assert done.returncode in (1, 78), done.stderr
 
 
 def test_messages_of_the_start_have_file_and_line(tmp_path):
@@ -275,7 +310,7 @@ def test_messages_of_the_start_have_file_and_line(tmp_path):
                     f"[log]\naccess_file = {missing}/log\n"
                     "[limits]\nmemory_budget = 4096G\n[variant.a]\noperations = blur 1\n")
     done = run("-t", "-c", site)
-    assert done.returncode == 0
+    assert done.returncode == 78
     for line, setting in ((2, "server.listen = no-such-host.invalid:80: "),
                           (3, f"server.root = {missing}/store: "),
                           (5, f"log.access_file = {missing}/log: "),
@@ -301,7 +336,7 @@ def test_a_message_about_an_option_has_no_line(tmp_path):
     assert " error: server.user = no-such-user: unknown user" in done.stderr
 
 
-def test_check_warns_of_a_store_that_is_a_file(tmp_path):
+def test_check_refuses_a_store_that_is_a_file(tmp_path):
     (tmp_path / "file").touch()
     assert f"{tmp_path}/file is not a directory" in check_start(f"server.root={tmp_path}/file")[1]
 
@@ -313,7 +348,7 @@ def test_check_has_the_rights_of_the_daemons_user(tmp_path):
     tokens.touch(0o600)
     status, said = check_start("server.user=nobody", f"server.root={tmp_path}",
                                f"access.tokens_file={tokens}")
-    assert status == 0
+    assert status == 78
     assert f"server.root = {tmp_path}: " in said and "Permission denied" in said
     assert f"access.tokens_file = {tokens}: cannot read it as nobody: " in said
 

@@ -188,7 +188,7 @@ def test_the_oldest_images_are_removed_when_there_are_too_many_bytes(start):
     images = sorted(upload(daemon, count=8))
     one = size(daemon.store, images[0])
     daemon.kill()  # so that they are counted at the start
-    daemon = start(f"store.max_bytes={5 * one}", SWEEP, store=daemon.store)
+    daemon = start(f"store.max_bytes={5 * one}", f"limits.body_bytes={5 * one}", SWEEP, store=daemon.store)
     assert eventually(lambda: removed(daemon)["max_bytes"] == 3)
     assert stored(daemon.store) == set(images[3:])
     more = sorted(upload(daemon, count=2))

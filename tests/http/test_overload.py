@@ -321,6 +321,8 @@ def test_finished_image_of_a_client_that_has_gone_is_not_written(start, disk):
     daemon = start("stage.disk_write.threads=1", environ=disk.environ)
     first, second = waits_for_the_disk(daemon, disk)
     second.reset()
+    for _ in range(20):  # each I/O thread answers behind the reset, which it then has seen
+        assert daemon.get("/healthz").status == 200
     finish(disk, [first])
     assert eventually(lambda: stats(daemon)["images"]["in_flight"] == 0)
     assert stats(daemon)["overload"]["client_gone"] == 1
