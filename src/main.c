@@ -15,8 +15,6 @@
 #include "daemon/ctl.h"
 #include "daemon/daemon.h"
 #include "daemon/options.h"
-#include "daemon/token_command.h"
-#include "daemon/top.h"
 #include "daemon/verbs.h"
 #include "store/tool/store_tool.h"
 
@@ -71,7 +69,7 @@ static int run_verb(const struct options *o)
 	case VERB_VERSION:
 		return print_version(o);
 	case VERB_TOKEN:
-		return token_command(o->words, o->word_count);
+		return verb_token(o->words, o->word_count);
 	case VERB_STORE:
 		return store_tool_help(o->words, o->word_count) ? options_finish_output() : run(o);
 	default:

@@ -112,21 +112,6 @@ static int ask(int fd, const char *line)
 	return n < 0 ? -1 : status[0] - '0';
 }
 
-/* Reads until the daemon closes. False: it failed, with the reason in errno. */
-static bool read_answer(int fd, struct text *answer)
-{
-	char buffer[4096];
-	ssize_t n;
-
-	while ((n = recv(fd, buffer, sizeof buffer, 0)) != 0) {
-		if (n > 0)
-			text_put(answer, buffer, (size_t)n);
-		else if (errno != EINTR)
-			return false;
-	}
-	return true;
-}
-
 static int fail_to_read(const char *path)
 {
 	return fail("%s: %s", path,
@@ -135,29 +120,11 @@ static int fail_to_read(const char *path)
 	                              : strerror(errno));
 }
 
-/* Prints the rest of the answer; is_quiet: only if it reports a failure. */
-static int print_answer(int fd, const char *path, int status, bool is_quiet)
+/* Prints the rest of the answer as it arrives. is_quiet: only if it reports a failure. is_trace: it
+ * must not be empty. Returns the exit status. */
+static int print_answer(int fd, const char *path, int status, bool is_quiet, bool is_trace)
 {
-	struct text answer;
-
-	text_init_growable(&answer, CTL_ANSWER_MAX);
-	if (!read_answer(fd, &answer))
-		status = fail_to_read(path);
-	else if (status != CTL_DONE)
-		fprintf(stderr, "darkroomd ctl: %s", answer.data);
-	else if (!is_quiet)
-		fputs(answer.data, stdout);
-	text_fini(&answer);
-	if (fflush(stdout) || ferror(stdout)) {
-		perror("darkroomd ctl: standard output");
-		return EXIT_FAILURE;
-	}
-	return status;
-}
-
-/* Copies a trace to standard output, until the daemon closes. */
-static int copy_trace(int fd, const char *path)
-{
+	FILE *out = status == CTL_DONE ? stdout : stderr;
 	char buffer[65536];
 	bool is_empty = true;
 	ssize_t n;
@@ -167,12 +134,17 @@ static int copy_trace(int fd, const char *path)
 			continue;
 		if (n < 0)
 			return fail_to_read(path);
-		if (fwrite(buffer, 1, (size_t)n, stdout) != (size_t)n || fflush(stdout)) {
+		if (is_empty && out == stderr)
+			fputs("darkroomd ctl: ", out);
+		if (is_quiet && out == stdout && !is_trace)
+			continue;
+		if (fwrite(buffer, 1, (size_t)n, out) != (size_t)n || fflush(out)) {
 			perror("darkroomd ctl: standard output");
 			return EXIT_FAILURE;
 		}
 	}
-	return is_empty ? fail("%s: the daemon could not start the trace", path) : CTL_DONE;
+	return is_empty && is_trace ? fail("%s: the daemon could not start the trace", path)
+	                            : status;
 }
 
 int ctl_run(const struct conf *conf, char *const *words, size_t count, bool is_quiet)
@@ -196,30 +168,29 @@ int ctl_run(const struct conf *conf, char *const *words, size_t count, bool is_q
 		return ctl_report(path, errno);
 	int status = ask(fd, line.data);
 
-	if (status < 0)
-		status = fail_to_read(path);
-	else if (is_trace && status == CTL_DONE)
-		status = copy_trace(fd, path);
-	else
-		status = print_answer(fd, path, status, is_quiet);
+	status = status < 0 ? fail_to_read(path)
+	                    : print_answer(fd, path, status, is_quiet, is_trace);
 	close(fd);
 	return status;
 }
 
 int ctl_ask(const struct conf *conf, const char *line, struct text *answer)
 {
-	char path[CONF_SOCKET_MAX], words[CTL_LINE_MAX];
+	char path[CONF_SOCKET_MAX], words[CTL_LINE_MAX], buffer[4096];
 	int length = snprintf(words, sizeof words, "%s\n", line);
 
 	if (ctl_path(conf, path) || !*path || length >= (int)sizeof words)
 		return -1;
-	int fd = ctl_connect(path), status = -1;
+	int fd = ctl_connect(path), status = fd < 0 ? -1 : ask(fd, words);
 
-	if (fd < 0)
-		return -1;
-	status = ask(fd, words);
-	if (status >= 0 && !read_answer(fd, answer))
-		status = -1;
-	close(fd);
+	for (ssize_t n = 1; status >= 0 && n != 0;) {
+		n = recv(fd, buffer, sizeof buffer, 0);
+		if (n > 0)
+			text_put(answer, buffer, (size_t)n);
+		else if (n < 0 && errno != EINTR)
+			status = -1;
+	}
+	if (fd >= 0)
+		close(fd);
 	return status;
 }

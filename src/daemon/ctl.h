@@ -46,6 +46,11 @@ int ctl_find(const struct conf *conf, char path[CONF_SOCKET_MAX]);
  * only if the daemon refused. Returns the exit status. Main thread. */
 int ctl_run(const struct conf *conf, char *const *words, size_t count, bool is_quiet);
 
+/* ctl top: shows stages and queues of the configuration's daemon until a signal ends the process.
+ * If the output is no terminal, or if is_once, prints them once. Returns the exit status. Main
+ * thread. */
+int top_run(const struct conf *conf, bool is_once);
+
 /* Sends a line to the daemon of the configuration and appends its answer. Returns CTL_DONE,
  * CTL_REFUSED or CTL_USAGE, or -1 if no daemon answers, and prints nothing. Main thread. */
 int ctl_ask(const struct conf *conf, const char *line, struct text *answer);

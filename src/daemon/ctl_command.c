@@ -3,7 +3,7 @@
  *
  * Main thread.
  */
-#include "ctl_command.h"
+#include "ctl_socket.h"
 
 #include <stdbool.h>
 #include <stdio.h>

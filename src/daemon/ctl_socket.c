@@ -8,38 +8,28 @@
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/check.h"
 #include "base/text.h"
 #include "conf/conf_source.h"
-#include "ctl_command.h"
 #include "log/log.h"
 #include "program.h"
 #include "reload.h"
 #include "trace_output.h"
 
 #define BACKLOG 16
-#define ACCEPT_PAUSE_MS 50  /* when the process has no free descriptor */
-#define LISTENER UINT32_MAX /* tag of the listener; clients have their index */
+#define ACCEPT_PAUSE_MS 50 /* when the process has no free descriptor */
 
 /* ---- opening ---- */
-
-static int watch(struct ctl_socket *s, int fd, uint32_t tag)
-{
-	struct epoll_event event = { .events = EPOLLIN, .data.u32 = tag };
-
-	return epoll_ctl(s->fd, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
-}
 
 int ctl_socket_open(struct ctl_socket *s, const struct conf *conf)
 {
 	bool is_required = strcmp(conf->server.control, "auto") != 0;
 	char path[CONF_SOCKET_MAX];
 
-	*s = (struct ctl_socket){ .fd = -1, .listener.fd = -1 };
+	*s = (struct ctl_socket){ .listener.fd = -1 };
 	for (unsigned i = 0; i < CTL_CLIENTS; i++)
 		s->client[i].fd = -1;
 	int err = ctl_path(conf, path);
@@ -48,10 +38,6 @@ int ctl_socket_open(struct ctl_socket *s, const struct conf *conf)
 		return 0;
 	if (!err)
 		err = unix_socket_open(&s->listener, path, 0600, BACKLOG);
-	if (!err)
-		err = (s->fd = epoll_create1(EPOLL_CLOEXEC)) < 0
-		              ? -errno
-		              : watch(s, s->listener.fd, LISTENER);
 	if (!err)
 		return 0;
 	log_write(is_required ? LOG_LEVEL_ERROR : LOG_LEVEL_WARNING,
@@ -150,7 +136,7 @@ static bool run_line(struct ctl_client *c, struct reload *r)
 }
 
 /* Reads the line of the client. Once it is complete, runs the command, answers and closes. */
-static void client_read(struct ctl_socket *s, struct ctl_client *c, struct reload *r)
+static void client_read(struct ctl_client *c, struct reload *r)
 {
 	ssize_t n = recv(c->fd, c->line + c->length, sizeof c->line - c->length, MSG_DONTWAIT);
 
@@ -167,7 +153,6 @@ static void client_read(struct ctl_socket *s, struct ctl_client *c, struct reloa
 		return;
 	if (end) {
 		*end = '\0';
-		epoll_ctl(s->fd, EPOLL_CTL_DEL, c->fd, NULL); /* it has nothing more to say */
 		if (!run_line(c, r))
 			return;
 	} else {
@@ -240,24 +225,30 @@ static void client_accept(struct ctl_socket *s)
 		            (unsigned)uid);
 		refuse(c, "only root and the daemon's own user may do this");
 		client_close(c);
-	} else if (watch(s, fd, (uint32_t)(c - s->client))) {
-		client_close(c);
 	}
 }
 
 /* ---- serving ---- */
 
-void ctl_socket_serve(struct ctl_socket *s, struct reload *r)
+void ctl_socket_watch(const struct ctl_socket *s, struct pollfd fds[CTL_DESCRIPTORS])
 {
-	struct epoll_event event;
+	fds[CTL_CLIENTS] = (struct pollfd){ .fd = s->listener.fd, .events = POLLIN };
+	for (unsigned i = 0; i < CTL_CLIENTS; i++) {
+		const struct ctl_client *c = &s->client[i];
 
-	/* One event per call: serving one client may close another and reuse its place. */
-	if (epoll_wait(s->fd, &event, 1, 0) != 1)
-		return;
-	if (event.data.u32 == LISTENER)
+		/* One that waits for its answer has nothing more to say. */
+		fds[i] = (struct pollfd){ .fd = c->is_due ? -1 : c->fd, .events = POLLIN };
+	}
+}
+
+void ctl_socket_serve(struct ctl_socket *s, const struct pollfd fds[CTL_DESCRIPTORS],
+                      struct reload *r)
+{
+	for (unsigned i = 0; i < CTL_CLIENTS; i++)
+		if (fds[i].revents)
+			client_read(&s->client[i], r);
+	if (fds[CTL_CLIENTS].revents) /* last: a new client may get the place of another */
 		client_accept(s);
-	else
-		client_read(s, &s->client[event.data.u32], r);
 }
 
 void ctl_socket_close(struct ctl_socket *s)
@@ -265,7 +256,4 @@ void ctl_socket_close(struct ctl_socket *s)
 	for (unsigned i = 0; i < CTL_CLIENTS; i++)
 		client_close(&s->client[i]);
 	unix_socket_close(&s->listener);
-	if (s->fd >= 0)
-		close(s->fd);
-	s->fd = -1;
 }

@@ -1,5 +1,5 @@
 /*
- * ctl_socket.h - the daemon's control socket and its clients.
+ * ctl_socket.h - the daemon's control socket, its clients and their commands.
  *
  * Nothing here waits for a client. One that does not finish its line, or does not read its answer,
  * occupies a place until a new client needs it. Main thread.
@@ -7,6 +7,7 @@
 #ifndef DARKROOM_DAEMON_CTL_SOCKET_H
 #define DARKROOM_DAEMON_CTL_SOCKET_H
 
+#include <poll.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -16,6 +17,7 @@
 #include "ctl.h"
 
 #define CTL_CLIENTS 8
+#define CTL_DESCRIPTORS (CTL_CLIENTS + 1) /* and the listener */
 
 struct reload;
 
@@ -29,7 +31,6 @@ struct ctl_client {
 };
 
 struct ctl_socket {
-	int fd; /* readable when a client needs service; -1: closed */
 	struct unix_socket listener;
 	struct ctl_client client[CTL_CLIENTS];
 	unsigned next; /* the place that a new client gets if none is free */
@@ -46,7 +47,17 @@ void ctl_socket_close(struct ctl_socket *s);
 /* Answers clients whose change is applied, or not applied in time. */
 void ctl_socket_answer(struct ctl_socket *s, const struct reload *r);
 
-/* Serves one event, when fd is readable. */
-void ctl_socket_serve(struct ctl_socket *s, struct reload *r);
+/* Runs a command line, which it takes apart, and appends the result. */
+enum ctl_status ctl_command(struct reload *r, char *line, struct text *answer);
+
+/* Appends the commands with their meaning, one line each. */
+void ctl_print_commands(struct text *to);
+
+/* Writes what poll(2) is to wait for. */
+void ctl_socket_watch(const struct ctl_socket *s, struct pollfd fds[CTL_DESCRIPTORS]);
+
+/* Serves what is ready. */
+void ctl_socket_serve(struct ctl_socket *s, const struct pollfd fds[CTL_DESCRIPTORS],
+                      struct reload *r);
 
 #endif

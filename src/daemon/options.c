@@ -10,7 +10,7 @@
 
 #include "base/check.h"
 #include "base/text.h"
-#include "ctl_command.h"
+#include "ctl_socket.h"
 #include "policy/policy.h"
 
 enum { OPTION_TOPOLOGY = 256, OPTION_PROFILE, OPTION_TRACE, OPTION_ONCE }; /* without a letter */

@@ -162,11 +162,11 @@ static int wait_for_signal(struct supervisor *s, int timeout_ms)
 {
 	const struct program *p = s->program;
 	struct tokens *tokens = p->tokens;
-	struct pollfd fds[] = { { .fd = s->signal_fd, .events = POLLIN },
-		                { .fd = s->ctl.fd, .events = POLLIN },
-		                { .fd = tokens->watch_fd, .events = POLLIN },
-		                { .fd = *p->wake_fd, .events = POLLIN },
-		                { .fd = *p->admin.agent_fd, .events = POLLIN } };
+	struct pollfd fds[4 + CTL_DESCRIPTORS] = { { .fd = s->signal_fd, .events = POLLIN },
+		                                   { .fd = tokens->watch_fd, .events = POLLIN },
+		                                   { .fd = *p->admin.agent_fd, .events = POLLIN },
+		                                   { .fd = *p->wake_fd, .events = POLLIN } },
+			      *ctl = fds + 4;
 	struct signalfd_siginfo info;
 	int tick_ms = earlier(tick(s), trace_output_tick(&s->trace, *p->graph));
 
@@ -181,13 +181,13 @@ static int wait_for_signal(struct supervisor *s, int timeout_ms)
 	if (s->setting.is_due && answer_setting(s))
 		tick_ms = 0; /* another setting may be next */
 
+	ctl_socket_watch(&s->ctl, ctl);
 	if (poll(fds, COUNT_OF(fds), earlier(timeout_ms, tick_ms)) <= 0)
 		return 0;
+	ctl_socket_serve(&s->ctl, ctl, &s->reload);
 	if (fds[1].revents)
-		ctl_socket_serve(&s->ctl, &s->reload);
-	if (fds[2].revents)
 		tokens_poll(tokens);
-	if (fds[4].revents)
+	if (fds[2].revents)
 		p->admin.serve_agent();
 	if (!fds[0].revents || read(s->signal_fd, &info, sizeof info) != sizeof info)
 		return 0;

@@ -1,7 +1,7 @@
 /*
  * token_command.c - makes a token of 32 random bytes, and signs permissions. Main thread.
  */
-#include "token_command.h"
+#include "verbs.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -94,7 +94,7 @@ static int sign_command(char *const *words, size_t count)
 	return options_finish_output();
 }
 
-int token_command(char *const *words, size_t count)
+int verb_token(char *const *words, size_t count)
 {
 	char token[128], hex[BASE16_ENCODE_LENGTH(TOKEN_HASH_SIZE) + 1] = "", rights_data[160];
 	uint8_t hash[TOKEN_HASH_SIZE];

@@ -1,5 +1,5 @@
 /*
- * verbs.h - the verbs that print something and exit: -t, -T, --topology and --keys.
+ * verbs.h - the verbs that print something and exit: -t, -T, --topology, --keys and token.
  *
  * All return the exit status. Main thread.
  */
@@ -7,6 +7,7 @@
 #define DARKROOM_DAEMON_VERBS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 struct conf;
 struct options;
@@ -24,5 +25,8 @@ int verb_topology(const struct conf *conf);
 
 /* --keys: prints the keys with their defaults and meanings; has_experiments: all. */
 int verb_keys(bool has_experiments);
+
+/* token: prints a new token and its line for access.tokens_file, or a signed permission. */
+int verb_token(char *const *words, size_t count);
 
 #endif

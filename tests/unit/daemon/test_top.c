@@ -8,11 +8,9 @@
 
 #include <cmocka.h>
 
-#include "base/check.h"
-#include "base/text.h"
-#include "daemon/top_table.h"
+#include "daemon/top.c"
 
-static struct top_history history;
+static struct history history;
 static char table[65536];
 
 /* Adds a document of two stages; n: images so far. */
@@ -34,7 +32,7 @@ static void add_document(double uptime_s, unsigned n)
 		uptime_s, n, 2 * n, 9 * n, n, n / 10, n, n, 4 * n, 2 * n, 2 * n, 20 * n);
 
 	assert_in_range(length, 1, sizeof json - 1);
-	assert_int_equal(top_history_add(&history, json), 0);
+	assert_int_equal(history_add(&history, json), 0);
 }
 
 /* Draws, and returns the line that begins with the word. */
@@ -43,7 +41,7 @@ static const char *line_of(const char *word)
 	struct text to;
 
 	text_init(&to, table, sizeof table);
-	top_table(&history, &to);
+	put_table(&history, &to);
 	assert_false(to.overflowed);
 	for (char *line = strtok(table, "\n"); line; line = strtok(NULL, "\n"))
 		if (strncmp(line, word, strlen(word)) == 0)
@@ -55,7 +53,7 @@ static const char *line_of(const char *word)
 static int drop_documents(void **state)
 {
 	(void)state;
-	top_history_clear(&history);
+	history_clear(&history);
 	return 0;
 }
 
@@ -101,7 +99,7 @@ static void restart_drops_what_was_before(void **state)
 
 static void check_uptime(double uptime_s, const char *expected)
 {
-	top_history_clear(&history);
+	history_clear(&history);
 	add_document(uptime_s, 0);
 	assert_string_equal(line_of("darkroomd"), expected);
 }
@@ -119,13 +117,13 @@ static void nothing_of_a_document_controls_the_terminal(void **state)
 	struct text to;
 
 	(void)state;
-	assert_int_equal(top_history_add(&history,
-	                                 "{\"stages\": [{\"name\": \"\\u001b[2J\"}, {\"name\": "
-	                                 "\"\xC2\x9B\"}], \"http\": {\"rejections\": "
-	                                 "{\"\\u001b\": 1}}, \"scheduler\": {\"policy\": \"x\"}}"),
+	assert_int_equal(history_add(&history,
+	                             "{\"stages\": [{\"name\": \"\\u001b[2J\"}, {\"name\": "
+	                             "\"\xC2\x9B\"}], \"http\": {\"rejections\": "
+	                             "{\"\\u001b\": 1}}, \"scheduler\": {\"policy\": \"x\"}}"),
 	                 0);
 	text_init(&to, table, sizeof table);
-	top_table(&history, &to);
+	put_table(&history, &to);
 	assert_true(to.length > 0);
 	for (size_t i = 0; i < to.length; i++)
 		assert_true(table[i] == '\n' || (table[i] >= 0x20 && table[i] < 0x7F));
@@ -150,10 +148,10 @@ static void damaged_documents_are_refused(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < COUNT_OF(bad); i++)
-		assert_int_not_equal(top_history_add(&history, bad[i]), 0);
+		assert_int_not_equal(history_add(&history, bad[i]), 0);
 	assert_int_equal(history.count, 0);
 	for (size_t i = 0; i < COUNT_OF(odd); i++)
-		assert_int_equal(top_history_add(&history, odd[i]), 0);
+		assert_int_equal(history_add(&history, odd[i]), 0);
 	assert_non_null(line_of("rejected 0/s, 2 in all"));
 }
 
