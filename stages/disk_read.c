@@ -65,9 +65,12 @@ static void find_file(struct visit *v, struct disk_job *job)
 static void explain(struct visit *v, struct disk_job *job)
 {
 	struct storage *st = &app(v)->images->storage;
-	struct storage_explanation e = { .variants = "" };
+	struct storage_explanation e = { .id = job->id,
+		                         .variant = job->name,
+		                         .max_age_ms = app_conf(v)->store.max_age_ms };
+	int err = st->class->explain(st, &e);
 
-	job->result = st->class->explain(st, job->id, job->name, app_conf(v)->store.max_age_ms, &e);
+	job->result = err || e.exists ? err : -ENOENT;
 	job->has_original = e.has_original;
 	if (e.is_skipped)
 		problem_set(job->problem, 404, "variant-skipped",

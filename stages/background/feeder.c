@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/check.h"
 #include "base/clock.h"
@@ -15,6 +14,7 @@
 #include "image/image_service.h"
 #include "image/remade.h"
 #include "log/log.h"
+#include "store/directory.h"
 
 #define RETRY_MS_MIN 500
 #define RETRY_MS_MAX 16000
@@ -149,22 +149,6 @@ static unsigned settle(struct feeder *f)
 
 /* ---- uploads ---- */
 
-/* Reads size bytes. Returns 0, -EBADMSG if there are fewer, or -errno. */
-static int read_all(int fd, uint8_t *to, size_t size)
-{
-	while (size) {
-		ssize_t n = read(fd, to, size);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n < 0 ? -errno : -EBADMSG;
-		to += n;
-		size -= (size_t)n;
-	}
-	return 0;
-}
-
 /* Makes an upload of one image with memory for it. Returns 0, -EAGAIN or -ENOMEM. */
 static int make_upload(struct image_service *s, size_t size, const char *file_name,
                        struct upload **result)
@@ -208,12 +192,14 @@ int feeder_upload_new(struct feeder_slot *slot, uint64_t size, const char *file_
 		upload_drop(u);
 		return -EAGAIN;
 	}
-	err = read_all(fd, u->body, (size_t)size);
-	if (err)
-		feeder_upload_drop(u);
-	else
+	ssize_t n = directory_read_at(fd, u->body, (size_t)size, 0);
+
+	if (n >= 0 && (uint64_t)n == size) {
 		*result = u;
-	return err;
+		return 0;
+	}
+	feeder_upload_drop(u);
+	return n < 0 ? (int)n : -EBADMSG;
 }
 
 int feeder_upload_start(struct feeder_slot *slot, struct upload *u)

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include <curl/curl.h>
+#include <xxhash.h>
 
 #include "base/check.h"
 #include "base/clock.h"
@@ -62,8 +63,8 @@ struct transfer {
 	CURL *easy;
 	struct s3_op *op; /* NULL: free */
 	struct curl_slist *headers;
-	struct checksum *sum; /* of the content up to what has come */
-	int err;              /* of this side: no memory, or no room for the file */
+	XXH3_state_t *sum; /* of the content up to what has come */
+	int err;           /* of this side: no memory, or no room for the file */
 };
 
 /*
@@ -423,9 +424,9 @@ static int prepare(struct transfer *t, const struct s3_keys *keys)
 	struct text path, query, url;
 
 	if (op->sum)
-		checksum_copy(t->sum, op->sum);
+		XXH3_copyState(t->sum, op->sum);
 	else
-		checksum_reset(t->sum);
+		XXH3_128bits_reset(t->sum);
 	text_init(&path, path_data, sizeof path_data);
 	text_init(&query, query_data, sizeof query_data);
 	text_init(&url, url_data, sizeof url_data);
@@ -523,7 +524,7 @@ static size_t on_body(char *data, size_t one, size_t size, void *arg)
 	(void)one;
 	if (has_content && op->verb == S3_GET) {
 		op->length += size;
-		checksum_add(t->sum, data, size);
+		XXH3_128bits_update(t->sum, data, size);
 	}
 	if (has_content && op->to_file)
 		return to_file(t, data, size);
@@ -577,7 +578,7 @@ static bool is_intact(const struct transfer *t)
 	if (is_last && (op->sum || op->at == 0) && strncmp(sum, tag, CHECKSUM_LENGTH) != 0)
 		return false;
 	if (!is_last && op->sum)
-		checksum_copy(op->sum, t->sum);
+		XXH3_copyState(op->sum, t->sum);
 	memcpy(op->tag, tag, sizeof op->tag);
 	return true;
 }
@@ -1024,7 +1025,7 @@ static int make_transfers(struct s3_client *c, unsigned count)
 
 		t->client = c;
 		t->easy = curl.easy_init();
-		t->sum = checksum_new();
+		t->sum = XXH3_createState();
 		if (!t->easy || !t->sum)
 			return -ENOMEM;
 	}
@@ -1084,7 +1085,7 @@ void s3_client_close(struct s3_client *c)
 		return;
 	s3_client_stop(c);
 	for (unsigned i = 0; i < c->transfer_count; i++) {
-		checksum_free(c->transfer[i].sum);
+		XXH3_freeState(c->transfer[i].sum);
 		curl.easy_cleanup(c->transfer[i].easy);
 	}
 	if (c->multi)

@@ -52,7 +52,7 @@ struct s3_op {
 	uint64_t at, part_max;
 	/* get of a part: of the content in front of it, and, if that succeeds, also of the part;
 	 * NULL: the part is not verified, unless it is all. The caller's. */
-	struct checksum *sum;
+	struct XXH3_state_s *sum;
 	bool is_once; /* it is not tried again */
 	void (*done)(struct s3_op *op);
 	void *arg;

@@ -5,6 +5,8 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include <xxhash.h>
+
 #include "base/check.h"
 #include "base/pool.h"
 #include "s3_objects.h"
@@ -31,7 +33,7 @@ void s3_stream_free(void *of_stream)
 	/* Relaxed: it is only a number. */
 	if (stream->has_large)
 		atomic_fetch_sub_explicit(&large_parts, 1, memory_order_relaxed);
-	checksum_free(stream->op.sum);
+	XXH3_freeState(stream->op.sum);
 	pool_put(stream);
 }
 
@@ -82,7 +84,7 @@ void s3_stream_next(struct s3_stream *stream, struct store_found *found, void (*
 
 void s3_stream_seek(struct s3_stream *stream, uint64_t at, uint64_t end)
 {
-	checksum_free(stream->op.sum);
+	XXH3_freeState(stream->op.sum);
 	stream->op.sum = NULL;
 	stream->op.at = at;
 	stream->op.length = 0;
@@ -124,15 +126,16 @@ void s3_stream_find(struct s3_client *c, const char *id, const char *name,
                     struct store_found *found, void (*done)(void *arg), void *arg)
 {
 	struct s3_stream *stream = pool_get(sizeof *stream);
-	struct checksum *sum = checksum_new();
+	XXH3_state_t *sum = XXH3_createState();
 
 	if (!stream || !sum) {
-		checksum_free(sum);
+		XXH3_freeState(sum);
 		pool_put(stream);
 		found->fd = -ENOMEM;
 		done(arg);
 		return;
 	}
+	XXH3_128bits_reset(sum);
 	*stream = (struct s3_stream){ .client = c,
 		                      .op = { .verb = S3_GET,
 		                              .to_file = true,

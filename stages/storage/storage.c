@@ -3,6 +3,7 @@
 #include "storage.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -287,6 +288,35 @@ bool storage_find_cached(struct storage *st, const char *id, const char *name,
                          struct store_found *found)
 {
 	return !st->class->is_shared && store_find_cached(st->files, id, name, found);
+}
+
+static int compare_names(const void *a, const void *b)
+{
+	const struct stored_file *x = a, *y = b;
+
+	return strcmp(x->name, y->name);
+}
+
+void storage_explain(const char *data, size_t length, uint64_t expires, void *explanation)
+{
+	struct storage_explanation *e = explanation;
+	uint64_t end = stored_image_end(e->id, expires, e->max_age_ms);
+	struct stored_info info;
+	struct text list;
+
+	if ((end && (uint64_t)time(NULL) >= end) || stored_info_read(&info, data, length))
+		return; /* though its files may not be removed yet */
+	e->exists = true;
+	e->is_skipped = stored_image_says_skipped(data, length, e->variant);
+	qsort(info.file, info.file_count, sizeof info.file[0], compare_names);
+	text_init(&list, e->variants, sizeof e->variants);
+	for (unsigned i = 0; i < info.file_count; i++) {
+		int n = (int)strcspn(info.file[i].name, ".");
+
+		if (strcmp(info.file[i].name, STORE_ORIGINAL) != 0 &&
+		    (strncmp(info.file[i].name, e->variant, (size_t)n) != 0 || e->variant[n]))
+			text_printf(&list, "%s%.*s", list.length ? ", " : "", n, info.file[i].name);
+	}
 }
 
 /* ---- lists ---- */

@@ -53,6 +53,10 @@ typedef void storage_reader(const char *data, size_t length, uint64_t expires, v
 
 /* Why an image has no such variant. */
 struct storage_explanation {
+	const char *id, *variant; /* these and max_age_ms are the request */
+	uint64_t max_age_ms;      /* store.max_age */
+	/* the result */
+	bool exists;                                           /* otherwise the others are unset */
 	bool has_original;                                     /* which it could be made from */
 	bool is_skipped;                                       /* under load */
 	char variants[CONF_VARIANT_MAX * (CONF_NAME_MAX + 2)]; /* it has these; "": none */
@@ -77,10 +81,8 @@ struct store_class {
 	            storage_reader *reader, void *arg);
 	int (*list)(struct storage *st, struct store_page *page); /* as store_page_read() */
 
-	/* Fills in what is known of an image without the variant. Returns -ENOENT if there is no
-	 * such image. */
-	int (*explain)(struct storage *st, const char *id, const char *variant, uint64_t max_age_ms,
-	               struct storage_explanation *e);
+	/* Fills in what is known of an image without the variant. */
+	int (*explain)(struct storage *st, struct storage_explanation *e);
 
 	/* Removals of the sweep, as functions of expiry.h and store.h. remove_orphans() is
 	 * as s3_orphans_remove(); NULL: uploads leave nothing without an image. */
@@ -180,6 +182,9 @@ bool spooling_has(struct storage *st, const char *id);
 
 /* As spool_quarantine(). */
 int spooling_quarantine(struct storage *st, const char *id, const char *why);
+
+/* Fills in what an image.json says of an explanation: a storage_reader for the classes. */
+void storage_explain(const char *data, size_t length, uint64_t expires, void *explanation);
 
 /* ---- one page of the list of stored images; blocks ---- */
 

@@ -1,8 +1,4 @@
 /* store_files.c - the class of a store of files: passes calls on to store/. Any thread. */
-#include <errno.h>
-#include <time.h>
-
-#include "base/text.h"
 #include "storage.h"
 #include "store/stored_image.h"
 
@@ -46,25 +42,17 @@ static int list_images(struct storage *st, struct store_page *page)
 	return store_page_read(st->files->root_fd, page);
 }
 
-static int explain(struct storage *st, const char *id, const char *variant, uint64_t max_age_ms,
-                   struct storage_explanation *e)
+static int explain(struct storage *st, struct storage_explanation *e)
 {
 	char data[STORED_IMAGE_MAX + 1];
 	uint64_t expires;
-	struct text names;
-	int length = stored_image_load(st->files, id, data, &expires);
-	uint64_t end = stored_image_end(id, expires, max_age_ms);
+	int length = stored_image_load(st->files, e->id, data, &expires);
 
-	e->has_original = store_has_file(st->files, id, STORE_ORIGINAL);
-	if (end && (uint64_t)time(NULL) >= end) /* though its files may not be removed yet */
-		return -ENOENT;
-	e->is_skipped = length >= 0 && stored_image_says_skipped(data, (size_t)length, variant);
-	if (e->is_skipped)
-		return 0;
-	text_init(&names, e->variants, sizeof e->variants);
-	int n = stored_image_variants(st->files, id, &names);
-
-	return n < 0 ? n : 0;
+	if (length < 0)
+		return length;
+	e->has_original = store_has_file(st->files, e->id, STORE_ORIGINAL);
+	storage_explain(data, (size_t)length, expires, e);
+	return 0;
 }
 
 /* ---- removals of the sweep ---- */

@@ -213,50 +213,9 @@ static int list_images(struct storage *st, struct store_page *page)
 	return s3_list_keys(st->objects, S3_IMAGES, after, page->max, add_to_page, page);
 }
 
-/* ---- the variants of an image ---- */
-
-struct explaining {
-	const char *id, *variant;
-	uint64_t max_age_ms;
-	struct storage_explanation *e;
-	int err;
-};
-
-static int compare_names(const void *a, const void *b)
+static int explain(struct storage *st, struct storage_explanation *e)
 {
-	const struct stored_file *x = a, *y = b;
-
-	return strcmp(x->name, y->name);
-}
-
-/* Lists the variants that an image.json names. */
-static void explain_one(const char *data, size_t length, uint64_t expires, void *arg)
-{
-	struct explaining *x = arg;
-	uint64_t end = stored_image_end(x->id, expires, x->max_age_ms);
-	struct stored_info info;
-	struct text list;
-
-	if ((end && (uint64_t)time(NULL) >= end) || stored_info_read(&info, data, length))
-		return;
-	x->err = 0;
-	x->e->is_skipped = stored_image_says_skipped(data, length, x->variant);
-	qsort(info.file, info.file_count, sizeof info.file[0], compare_names);
-	text_init(&list, x->e->variants, sizeof x->e->variants);
-	for (unsigned i = 0; i < info.file_count; i++)
-		if (strcmp(info.file[i].name, STORE_ORIGINAL) != 0)
-			text_printf(&list, "%s%.*s", list.length ? ", " : "",
-			            (int)strcspn(info.file[i].name, "."), info.file[i].name);
-}
-
-/* An object's image.json names its variants, and nothing is made from its original. */
-static int explain(struct storage *st, const char *id, const char *variant, uint64_t max_age_ms,
-                   struct storage_explanation *e)
-{
-	struct explaining x = { id, variant, max_age_ms, e, -ENOENT };
-	int err = read_image(st, id, explain_one, &x);
-
-	return err ? err : x.err;
+	return read_image(st, e->id, storage_explain, e);
 }
 
 /* ---- removals ---- */

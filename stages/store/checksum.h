@@ -12,26 +12,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct XXH3_state_s;
+
 #define CHECKSUM_LENGTH 32
 
 /* Writes the checksum of data[0..size), zero-terminated. */
 void checksum_of(const void *data, size_t size, char sum[CHECKSUM_LENGTH + 1]);
 
-/* The checksum of content that comes in parts. */
-struct checksum;
-
-/* Makes the checksum of nothing. Returns NULL without memory. */
-struct checksum *checksum_new(void);
-void checksum_free(struct checksum *c); /* NULL is ignored */
-
-/* Makes it the checksum of nothing, or of what the other one has. */
-void checksum_reset(struct checksum *c);
-void checksum_copy(struct checksum *c, const struct checksum *other);
-
-void checksum_add(struct checksum *c, const void *data, size_t size);
-
-/* Writes it, zero-terminated. */
-void checksum_write(const struct checksum *c, char sum[CHECKSUM_LENGTH + 1]);
+/* Writes the checksum of content that came in parts, zero-terminated. */
+void checksum_write(const struct XXH3_state_s *parts, char sum[CHECKSUM_LENGTH + 1]);
 
 /* Reads the file from its beginning and writes its checksum and its bytes. Returns 0 or -errno. May
  * block. */

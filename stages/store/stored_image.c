@@ -1,7 +1,6 @@
 /* stored_image.c - reads image.json, and finds the files beside it. Any thread. */
 #include "stored_image.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -77,53 +76,6 @@ int stored_image_read_public(int fd, struct text *to)
 }
 
 #define SUFFIX ".jpg"
-
-/* Returns the length of the variant's name if the file is that of one, or 0. */
-static size_t variant_length(const char *file)
-{
-	size_t length = strlen(file), suffix = sizeof SUFFIX - 1;
-
-	if (length <= suffix || length - suffix >= CONF_NAME_MAX ||
-	    strcmp(file + length - suffix, SUFFIX) != 0 || strcmp(file, STORE_ORIGINAL) == 0)
-		return 0;
-	return length - suffix;
-}
-
-static int compare_names(const void *a, const void *b)
-{
-	return strcmp(a, b);
-}
-
-int stored_image_variants(struct store *s, const char *id, struct text *names)
-{
-	char name[CONF_VARIANT_MAX][CONF_NAME_MAX];
-	int fd = store_open_directory(s, id), n = 0;
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-	const struct dirent *entry;
-
-	if (!dir) {
-		int err = fd < 0 ? fd : -ENOMEM;
-
-		if (fd >= 0)
-			close(fd);
-		return err;
-	}
-	while (n < CONF_VARIANT_MAX && (entry = readdir(dir))) {
-		size_t length = variant_length(entry->d_name);
-
-		if (length == 0)
-			continue;
-		memcpy(name[n], entry->d_name, length);
-		name[n++][length] = '\0';
-	}
-	closedir(dir);
-	qsort(name, (size_t)n, sizeof *name, compare_names);
-	for (int i = 0; i < n; i++) {
-		text_puts(names, i ? ", " : "");
-		text_puts(names, name[i]);
-	}
-	return n;
-}
 
 /* Returns the list of steps that the image was made with, and its length; NULL: there is none. */
 static const char *find_degraded(const char *data, size_t length, size_t *list_length)

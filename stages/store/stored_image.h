@@ -48,10 +48,6 @@ int stored_image_read_public(int fd, struct text *to);
 /* Returns whether the text of an image.json says that the variant was skipped under load. */
 bool stored_image_says_skipped(const char *data, size_t length, const char *variant);
 
-/* Appends the names of the variants that the image has as files, sorted, with commas. Returns their
- * number, or -ENOENT if there is no image, or -errno. Some system calls: for errors only. */
-int stored_image_variants(struct store *s, const char *id, struct text *names);
-
 /* ---- what it says ---- */
 
 #define STORED_NAME_MAX (CONF_NAME_MAX + 5) /* bytes of a file's name, with the zero */

@@ -24,6 +24,7 @@
 #include "image/image_service.h"
 #include "log/log.h"
 #include "sched/core/runtime.h"
+#include "store/directory.h"
 #include "store/spool.h"
 
 static unsigned error_count, warning_count, notice_count;
@@ -34,7 +35,7 @@ static int fake_gettime(clockid_t id, struct timespec *t);
 static int fake_timedwait(pthread_cond_t *c, pthread_mutex_t *lock, const struct timespec *t);
 static void fake_push(struct stage *s, unsigned instance, struct event *ev);
 static void *fake_pool_get(size_t size);
-static ssize_t fake_read(int fd, void *data, size_t size);
+static ssize_t fake_read(int fd, void *data, size_t size, uint64_t at);
 
 static int fake_set_attempts(struct store *s, const char *id, unsigned attempts)
 {
@@ -55,9 +56,9 @@ static int fake_set_attempts(struct store *s, const char *id, unsigned attempts)
 #define log_warning(...) (warning_count++)
 #define log_notice(...) (notice_count++)
 #define pool_get fake_pool_get
-#define read fake_read
+#define directory_read_at fake_read
 #include "background/feeder.c"
-#undef read
+#undef directory_read_at
 #undef pool_get
 #define spool_set_attempts fake_set_attempts
 #include "background/recovery.c"
@@ -85,7 +86,6 @@ static enum feeder_result result_next;
 static int pool_gets_left;
 static unsigned first_descriptors; /* open, and of the pool, before the test */
 static uint64_t first_pool_bytes;
-static size_t read_most;
 static int read_error;
 
 /* ---- what recovery calls ---- */
@@ -183,14 +183,12 @@ static void *fake_pool_get(size_t size)
 	return buffer;
 }
 
-static ssize_t fake_read(int fd, void *data, size_t size)
+static ssize_t fake_read(int fd, void *data, size_t size, uint64_t at)
 {
-	if (read_error) {
-		errno = read_error;
-		read_error = 0;
-		return -1;
-	}
-	return read(fd, data, size < read_most ? size : read_most);
+	int err = -read_error;
+
+	read_error = 0;
+	return err ? err : directory_read_at(fd, data, size, at);
 }
 
 /* ---- the store ---- */
@@ -235,7 +233,6 @@ static int setup(void **state)
 	pool_gets_left = 1000;
 	error_count = warning_count = notice_count = 0;
 	count_error = read_error = 0;
-	read_most = SIZE_MAX;
 	snprintf(root, sizeof root, "/tmp/darkroom-recovery-XXXXXX");
 	if (!mkdtemp(root) || conf_epochs_init(&service.epochs, &conf, &plan) ||
 	    store_open(&service.store, root, false, &cleared) ||
@@ -618,8 +615,6 @@ static void a_start_that_fails_is_delayed(void **state)
 	assert_true(pass_once());
 	assert_int_equal(attempts_of(id), 0);
 	pool_gets_left = 1000;
-	read_error = EINTR;
-	read_most = 1;
 	when_started = check_started;
 	assert_false(pass_once());
 	assert_int_equal(r->recovered, 1);

@@ -1,4 +1,4 @@
-/* test_stored_image.c - the parts of image.json, its length, and the variants that are files. */
+/* test_stored_image.c - the parts of image.json, and its length. */
 #include "base/check.h"
 #include "store/stored_image.h"
 #include "support/store_faults.h"
@@ -29,7 +29,7 @@ static time_t test_now; /* of the test */
 #define pread fake_pread
 #include "store/directory.c"
 #undef pread
-#include "storage/store_files.c"
+#include "storage/storage.c"
 #include "store/stored_image.c"
 
 #define ID "01K0000000000000000000000A"
@@ -151,29 +151,6 @@ static void what_clients_see_ends_as_an_object(void **state)
 	}
 }
 
-/* CONF_NAME_MAX is 32: a name has at most 31 bytes. */
-static void variants_are_sorted_names_of_files(void **state)
-{
-	char space[1024];
-	struct text t;
-
-	(void)state;
-	text_init(&t, space, sizeof space);
-	assert_int_equal(stored_image_variants(&store, ID, &t), 0);
-	assert_string_equal(space, "");
-	shell("cd " HERE " && touch b.jpg a.jpg c.jpg image.json original.jpg .jpg x.jpeg y.jpg.z "
-	      "1234567890123456789012345678901.jpg 12345678901234567890123456789012.jpg");
-	static_assert(CONF_NAME_MAX == 32, "of the names above");
-	text_init(&t, space, sizeof space);
-	assert_int_equal(stored_image_variants(&store, ID, &t), 4);
-	assert_string_equal(space, "1234567890123456789012345678901, a, b, c");
-	text_init(&t, space, sizeof space);
-	assert_int_equal(stored_image_variants(&store, "01K0000000000000000000000B", &t), -ENOENT);
-	assert_string_equal(space, "");
-	fail_call(CALL_FDOPENDIR, 1, ENOMEM);
-	assert_int_equal(stored_image_variants(&store, ID, &t), -ENOMEM);
-}
-
 static bool says_skipped(const char *id, const char *variant)
 {
 	char data[STORED_IMAGE_MAX + 1];
@@ -250,19 +227,36 @@ static void the_earlier_end_counts(void **state)
 	assert_int_equal(stored_image_end(id, 16, 10000), 15);
 }
 
+static const char document[] =
+	"{\"width\":2,\"height\":1,\"degraded\":[\"skip c\"],\"variants\":{\"medium\":{\"bytes\":1},"
+	"\"med\":{\"bytes\":1},\"a\":{\"bytes\":1}}}\n";
+
+static struct storage_explanation explained(const char *variant, uint64_t max_age_ms)
+{
+	struct storage_explanation e = { .id = ID, .variant = variant, .max_age_ms = max_age_ms };
+
+	storage_explain(document, sizeof document - 1, 0, &e);
+	return e;
+}
+
 static void an_image_has_ended_at_its_end(void **state)
 {
-	struct storage storage = { .files = &store };
-	struct storage_explanation e;
-
 	(void)state;
-	write_document("{\"a\":1}\n", 8);
 	test_now = ulid_time(ID) + 9;
-	assert_int_equal(explain(&storage, ID, "a", 10000, &e), 0);
+	assert_true(explained("a", 10000).exists);
 	test_now++;
-	assert_int_equal(explain(&storage, ID, "a", 10000, &e), -ENOENT);
-	assert_int_equal(explain(&storage, ID, "a", 0, &e), 0);
-	assert_int_equal(explain(&storage, "01K0000000000000000000000B", "a", 0, &e), -ENOENT);
+	assert_false(explained("a", 10000).exists);
+	assert_true(explained("a", 0).exists);
+}
+
+static void an_explanation_lists_the_other_variants(void **state)
+{
+	(void)state;
+	assert_string_equal(explained("x", 0).variants, "a, med, medium");
+	assert_string_equal(explained("medium", 0).variants, "a, med");
+	assert_string_equal(explained("med", 0).variants, "a, medium");
+	assert_true(explained("c", 0).is_skipped);
+	assert_false(explained("x", 0).is_skipped);
 }
 
 int main(void)
@@ -272,11 +266,11 @@ int main(void)
 		cmocka_unit_test(the_record_is_not_public),
 		WITH_STORE(a_document_is_read_whole_up_to_its_limit),
 		WITH_STORE(what_clients_see_ends_as_an_object),
-		WITH_STORE(variants_are_sorted_names_of_files),
 		WITH_STORE(the_longest_document_has_room),
 		WITH_STORE(skipped_variants_are_those_of_the_list),
 		cmocka_unit_test(the_earlier_end_counts),
-		WITH_STORE(an_image_has_ended_at_its_end),
+		cmocka_unit_test(an_image_has_ended_at_its_end),
+		cmocka_unit_test(an_explanation_lists_the_other_variants),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
