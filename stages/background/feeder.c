@@ -2,6 +2,7 @@
 #include "feeder.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 #include "image/remade.h"
 #include "log/log.h"
 #include "store/directory.h"
+#include "telemetry/counter.h"
 
 #define RETRY_MS_MIN 500
 #define RETRY_MS_MAX 16000
@@ -251,6 +253,43 @@ static int compare(const void *a, const void *b)
 	return later ? later : memcmp(x->id, y->id, sizeof x->id);
 }
 
+/* Lists the directory, and tells what is to be done. Returns 0 or -errno. */
+static int list(struct feeder *f)
+{
+	unsigned listed = 0;
+	uint64_t all = 0;
+	const char *id;
+
+	pthread_mutex_lock(&f->counting);
+	DIR *dir = directory_list(f->service->store.root_fd, f->class->directory);
+	int err = dir ? 0 : -errno;
+
+	for (; dir && (id = directory_next_id(dir)); all++)
+		if (listed < FEEDER_LIST_MAX)
+			memcpy(f->item[listed++].id, id, sizeof f->item->id);
+	if (dir) {
+		closedir(dir);
+		atomic_store_explicit(&f->waiting, all, memory_order_relaxed);
+	}
+	pthread_mutex_unlock(&f->counting);
+	for (unsigned i = 0; i < listed; i++) {
+		int attempts = f->class->attempts(f, f->item[i].id);
+
+		if (attempts < 0) {
+			atomic_fetch_sub_explicit(&f->waiting, 1, memory_order_relaxed);
+			continue;
+		}
+		f->item[f->count] = f->item[i];
+		f->item[f->count++].attempts = (unsigned)attempts;
+	}
+	f->has_more = listed >= f->class->more;
+	if (f->count && !f->is_told)
+		log_notice("%s: %" PRIu64 " %s", f->class->name, counter_read(&f->waiting),
+		           f->class->task);
+	f->is_told |= f->count > 0;
+	return err;
+}
+
 /* Makes the list of the next pass. Returns as next(). */
 static int begin_pass(struct feeder *f)
 {
@@ -259,24 +298,26 @@ static int begin_pass(struct feeder *f)
 	if (now < f->pass_ns)
 		return (int)((f->pass_ns - now) / NS_PER_MS) + 1;
 	pthread_mutex_lock(&f->lock);
-	f->was_called = f->is_called;
+	bool is_called = f->is_called;
+
 	f->is_called = false;
 	pthread_mutex_unlock(&f->lock);
-	if (!f->was_called && !f->has_more) {
+	f->was_called |= is_called;
+	if (!is_called && !f->has_more) {
 		int ms = f->class->idle(f);
 
 		f->has_more = ms >= 0;
+		f->is_told &= f->has_more;
 		f->pass_ns = now + (uint64_t)(ms < 0 ? 0 : ms) * NS_PER_MS;
 		return ms;
 	}
-	f->has_more = false;
 	f->is_in_pass = true;
-	int err = f->class->list(f);
+	int err = list(f);
 
 	qsort(f->item, f->count, sizeof *f->item, compare);
 	if (err) {
-		log_error("%s: cannot list %s: %s; retrying later", f->class->name, f->class->queue,
-		          strerror(-err));
+		log_error("%s: cannot list %s: %s; retrying later", f->class->name,
+		          f->class->directory, strerror(-err));
 		f->is_delayed = true;
 	}
 	return 0;
@@ -403,6 +444,7 @@ int feeder_init(struct feeder *f, const struct feeder_class *class, struct image
 		return err;
 	}
 	pthread_mutex_init(&f->lock, NULL);
+	pthread_mutex_init(&f->counting, NULL);
 	for (unsigned i = 0; i < FEEDER_SLOTS; i++)
 		f->slot[i].feeder = f;
 	f->class = class;
@@ -418,6 +460,7 @@ void feeder_fini(struct feeder *f)
 	free(f->item);
 	pthread_cond_destroy(&f->changed);
 	pthread_mutex_destroy(&f->lock);
+	pthread_mutex_destroy(&f->counting);
 }
 
 int feeder_start(struct feeder *f)

@@ -2,11 +2,11 @@
  * feeder.h - a thread that starts images which no client uploads now: spooled ones, stored ones
  * that lack variants. Also the thread of sweep.h, which starts nothing.
  *
- * A feeder works through lists of images, one list in each pass. A few images are in flight at
- * once. Images with failed attempts come last and alone: if one of them crashes the daemon, no
- * attempt of the others is counted. After an image that must be retried the pass ends, and the next
- * pass comes later, each time twice as late. What the images are, and when one may start, is of the
- * class.
+ * A feeder works through lists of images, one list in each pass: the names of a directory of the
+ * store. A few images are in flight at once. Images with failed attempts come last and alone: if
+ * one of them crashes the daemon, no attempt of the others is counted. After an image that must be
+ * retried the pass ends, and the next pass comes later, each time twice as late. What the images
+ * are, and when one may start, is of the class.
  */
 #ifndef DARKROOM_BACKGROUND_FEEDER_H
 #define DARKROOM_BACKGROUND_FEEDER_H
@@ -66,13 +66,14 @@ struct feeder_class {
 
 	/* ---- for feeder_feed() ---- */
 
-	const char *queue;   /* what list() reads */
-	const char *damaged; /* what start() means by -EINVAL */
-	unsigned at_once;    /* images of lists in flight */
+	const char *directory; /* below the root of the store: each name is that of an image */
+	const char *task;      /* "images are to ...", for the log */
+	const char *damaged;   /* what start() means by -EINVAL */
+	unsigned at_once;      /* images of lists in flight */
+	unsigned more;         /* with as many in a pass, another one follows at once */
 
-	/* Fills in f->item, f->count and f->waiting. Sets f->has_more if another pass is to follow.
-	 * Returns 0 or -errno. */
-	int (*list)(struct feeder *f);
+	/* Returns how many attempts at an image have failed, or -1: it is left out of this pass. */
+	int (*attempts)(struct feeder *f, const char *id);
 
 	/* Takes an image that goes before the list. Returns 0 if there was one; as next() if there
 	 * was none. NULL: there is never one. */
@@ -105,7 +106,8 @@ struct feeder {
 	struct feeder_item *item; /* item[at..count) are left of this pass */
 	unsigned at, count;
 	bool is_in_pass, is_delayed, has_more;
-	bool was_called;                 /* before the last list */
+	bool is_told;                    /* the log has the beginning of this work; until idle() */
+	bool was_called;                 /* since idle() has cleared it */
 	unsigned retry_ms, retry_ms_max; /* until a pass that comes after a delay */
 	uint64_t pass_ns;                /* not before */
 	pthread_mutex_t lock;
@@ -113,8 +115,9 @@ struct feeder {
 	/* under the lock */
 	bool is_stopping, is_called, has_news;
 	struct feeder_slot slot[FEEDER_SLOTS];
+	pthread_mutex_t counting; /* while the directory grows, or its images are counted */
 	/* atomic, any thread */
-	_Atomic uint64_t waiting; /* images of this pass that have not ended */
+	_Atomic uint64_t waiting; /* images of the directory that have not ended */
 };
 
 /* ---- main thread ---- */

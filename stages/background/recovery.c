@@ -133,32 +133,12 @@ static int recovery_start(struct feeder *f, struct feeder_slot *slot)
 
 /* ---- passes ---- */
 
-/* Lists the spool without the images that are in flight. */
-static int recovery_list(struct feeder *f)
+/* Leaves out the images that are in flight. */
+static int recovery_attempts(struct feeder *f, const char *id)
 {
-	struct spooled *list = calloc(FEEDER_LIST_MAX, sizeof *list);
-
-	if (!list)
-		return -ENOMEM;
-	int n = spool_list(&f->service->store, list, FEEDER_LIST_MAX);
-
-	for (int i = 0; i < n; i++) {
-		struct feeder_item *item = &f->item[f->count];
-
-		if (inflight_find(&f->service->inflight, list[i].id, NULL))
-			continue;
-		memcpy(item->id, list[i].id, sizeof item->id);
-		item->attempts = list[i].attempts;
-		f->count++;
-	}
-	free(list);
-	if (n < 0)
-		return n;
-	if (f->count)
-		log_notice("recovery: %u acknowledged images are to be recovered", f->count);
-	atomic_store_explicit(&f->waiting, f->count, memory_order_relaxed);
-	f->has_more = n == FEEDER_LIST_MAX;
-	return 0;
+	return inflight_find(&f->service->inflight, id, NULL)
+	               ? -1
+	               : spool_attempts(&f->service->store, id);
 }
 
 /* Begins no pass while an S3 store does not answer. */
@@ -170,11 +150,13 @@ static int recovery_next(struct feeder *f)
 
 static const struct feeder_class recovery_class = {
 	.name = "recovery",
-	.queue = "the spool",
+	.directory = STORE_SPOOL_DIRECTORY,
+	.task = "acknowledged images are to be recovered",
 	.damaged = "its spooled files are damaged",
 	.at_once = AT_ONCE,
+	.more = FEEDER_LIST_MAX,
 	.next = recovery_next,
-	.list = recovery_list,
+	.attempts = recovery_attempts,
 	.start = recovery_start,
 	.set_attempts = recovery_set_attempts,
 	.ended = recovery_ended,

@@ -43,31 +43,16 @@
 
 static_assert(FEEDER_SLOTS >= FEEDER_AT_ONCE_MAX + MISSING_MAX, "a slot for each image");
 
-/* ---- lines of the log ---- */
-
-/* An image is about to begin. */
-static void tell_begin(struct remake *r)
-{
-	if (r->is_told)
-		return;
-	r->is_told = true;
-	log_notice("remake: %" PRIu64
-	           " stored images are to get variants; making them while little "
-	           "else is to do",
-	           counter_read(&r->feeder.waiting));
-}
-
 /* The queue has been empty for a while. */
 static void tell_end(struct remake *r)
 {
 	uint64_t made = counter_read(&r->made), failed = counter_read(&r->failed);
 
-	if (!r->is_told)
+	if (!r->feeder.is_told)
 		return;
 	log_notice("remake: done: %" PRIu64 " stored images have got variants, %" PRIu64
 	           " cannot get them",
 	           made - r->told_made, failed - r->told_failed);
-	r->is_told = false;
 	r->told_made = made;
 	r->told_failed = failed;
 }
@@ -293,39 +278,20 @@ static int remake_pace(struct feeder *f, unsigned mine)
 	return (all > mine ? all : mine) < max ? 0 : TURN_POLL_MS;
 }
 
-static int remake_list(struct feeder *f)
+static int remake_attempts(struct feeder *f, const char *id)
 {
-	struct remake *r = (struct remake *)f;
-	char(*id)[ULID_LENGTH + 1] = calloc(FEEDER_LIST_MAX, sizeof *id);
 	struct remake_entry entry;
-	uint64_t all;
 
-	if (!id)
-		return -ENOMEM;
-	pthread_mutex_lock(&r->counting);
-	int n = remake_queue_list(&f->service->store, id, FEEDER_LIST_MAX, &all);
-
-	if (n >= 0)
-		atomic_store_explicit(&f->waiting, all, memory_order_relaxed);
-	pthread_mutex_unlock(&r->counting);
-	for (; n > 0 && f->count < (unsigned)n; f->count++) {
-		struct feeder_item *item = &f->item[f->count];
-		int err = remake_queue_get(&f->service->store, id[f->count], &entry);
-
-		memcpy(item->id, id[f->count], sizeof *id);
-		item->attempts = err ? 0 : entry.attempts;
-	}
-	free(id);
-	f->has_more = n > 0;
-	if (f->was_called)
-		r->looks = LOOKS_MAX;
-	return n < 0 ? n : 0;
+	return remake_queue_get(&f->service->store, id, &entry) ? 0 : (int)entry.attempts;
 }
 
 static int remake_idle(struct feeder *f)
 {
 	struct remake *r = (struct remake *)f;
 
+	if (f->was_called)
+		r->looks = LOOKS_MAX;
+	f->was_called = false;
 	if (r->looks > 0 && --r->looks > 0)
 		return LOOK_MS;
 	tell_end(r);
@@ -540,8 +506,6 @@ static int remake_start(struct feeder *f, struct feeder_slot *slot)
 		return err;
 	}
 	err = remake_queue_get(&f->service->store, slot->item.id, &entry);
-	if (err != -ENOENT)
-		tell_begin(r);
 	if (err)
 		return err == -ENOENT ? err : -EINVAL;
 	return open_and_start(slot, &entry);
@@ -549,11 +513,13 @@ static int remake_start(struct feeder *f, struct feeder_slot *slot)
 
 static const struct feeder_class remake_class = {
 	.name = "remake",
-	.queue = ".remake",
+	.directory = REMAKE_QUEUE_DIRECTORY,
+	.task = "stored images are to get variants; making them while little else is to do",
 	.damaged = "its entry in .remake is damaged",
 	.at_once = FEEDER_AT_ONCE_MAX,
+	.more = 1,
 	.next = feeder_feed,
-	.list = remake_list,
+	.attempts = remake_attempts,
 	.front = remake_front,
 	.pace = remake_pace,
 	.start = remake_start,
@@ -578,7 +544,6 @@ int remake_init(struct remake *r, struct image_service *s)
 		return err;
 	}
 	r->cores = cores_usable();
-	pthread_mutex_init(&r->counting, NULL);
 	return 0;
 }
 
@@ -588,7 +553,6 @@ void remake_fini(struct remake *r)
 		return;
 	feeder_fini(&r->feeder);
 	inflight_fini(&r->asked);
-	pthread_mutex_destroy(&r->counting);
 }
 
 void remake_stop(struct remake *r)
@@ -640,12 +604,12 @@ bool remake_skipped(struct remake *r, const struct image *image)
 	if (image_conf(image)->overload.backfill != CONF_YES || image->remade ||
 	    list_skipped(image, entry.names, sizeof entry.names) == 0)
 		return false;
-	pthread_mutex_lock(&r->counting);
+	pthread_mutex_lock(&r->feeder.counting);
 	int err = remake_queue_put(&r->feeder.service->store, image->id, &entry);
 
 	if (!err)
 		atomic_fetch_add_explicit(&r->feeder.waiting, 1, memory_order_relaxed);
-	pthread_mutex_unlock(&r->counting);
+	pthread_mutex_unlock(&r->feeder.counting);
 	if (!err)
 		return true;
 	log_warning("image %s: cannot note the variants that it lacks: %s; they are made only by "

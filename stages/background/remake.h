@@ -61,9 +61,7 @@ struct remake {
 	uint64_t busy_ns;  /* when another image was in flight */
 	uint64_t begun_ns; /* the last image that was asked for */
 	unsigned looks;    /* into an empty queue, before it sleeps until it is called */
-	bool is_told;      /* the log has the beginning of this work */
 	uint64_t told_made, told_failed;
-	pthread_mutex_t counting; /* while the queue grows, or its images are counted */
 	/* under the feeder's lock */
 	struct inflight asked; /* images that are asked for, and their clients */
 	struct asked_image image[MISSING_MAX];

@@ -12,6 +12,7 @@
 #include "base/round.h"
 #include "log/log.h"
 #include "s3/s3_client.h"
+#include "store/directory.h"
 #include "store/spool.h"
 #include "store/stored_image.h"
 
@@ -28,18 +29,19 @@ static uint64_t cost_of(uint64_t size)
 	return round_up(size, BLOCK_SIZE) + 2 * (uint64_t)BLOCK_SIZE;
 }
 
-static void add_cost(void *arg, uint64_t size)
-{
-	struct spooling *spooling = arg;
-
-	atomic_fetch_add_explicit(&spooling->bytes, cost_of(size), memory_order_relaxed);
-}
-
 static int count_files(struct storage *st)
 {
-	int err = spool_each_size(st->files, add_cost, &st->spooling);
+	DIR *dir = directory_list(st->files->spool_fd, ".");
+	uint64_t size = 0;
+	const char *id;
+	int err = dir ? 0 : -errno;
 
-	if (err)
+	while (dir && (id = directory_next_id(dir)))
+		if (spool_size(st->files, id, &size) == 0)
+			st->spooling.bytes += cost_of(size);
+	if (dir)
+		closedir(dir);
+	else
 		log_error("spool: cannot list it: %s", strerror(-err));
 	return err;
 }

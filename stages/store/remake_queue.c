@@ -11,18 +11,17 @@
 #include "store.h"
 #include "store_path.h"
 
-#define DIRECTORY ".remake"
 #define HEAD 3 /* bytes before the names */
 #define CONTENT_MAX (REMAKE_QUEUE_NAMES_MAX + 8)
 
 static void path_of(char path[STORE_PATH_MAX], const char *id)
 {
-	snprintf(path, STORE_PATH_MAX, DIRECTORY "/%s", id);
+	snprintf(path, STORE_PATH_MAX, REMAKE_QUEUE_DIRECTORY "/%s", id);
 }
 
 int remake_queue_make(struct store *s)
 {
-	int fd = directory_open(s->root_fd, DIRECTORY, PRIVATE_DIRECTORY);
+	int fd = directory_open(s->root_fd, REMAKE_QUEUE_DIRECTORY, PRIVATE_DIRECTORY);
 
 	if (fd >= 0)
 		close(fd);
@@ -72,22 +71,6 @@ bool remake_queue_has(struct store *s, const char *id)
 
 	path_of(path, id);
 	return faccessat(s->root_fd, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
-}
-
-int remake_queue_list(struct store *s, char (*id)[ULID_LENGTH + 1], unsigned max, uint64_t *all)
-{
-	DIR *dir = directory_list(s->root_fd, DIRECTORY);
-	const char *name;
-	unsigned n = 0;
-
-	if (!dir)
-		return -errno;
-	*all = 0;
-	for (; (name = directory_next_id(dir)); ++*all)
-		if (n < max)
-			memcpy(id[n++], name, sizeof *id);
-	closedir(dir);
-	return (int)n;
 }
 
 bool remake_entry_wants(const struct remake_entry *entry, const char *variant)

@@ -16,6 +16,7 @@
 
 struct store;
 
+#define REMAKE_QUEUE_DIRECTORY ".remake"
 #define REMAKE_QUEUE_NAMES_MAX (CONF_VARIANT_MAX * CONF_NAME_MAX)
 
 struct remake_entry {
@@ -39,10 +40,6 @@ int remake_queue_drop(struct store *s, const char *id);
 
 /* Returns whether the image is in the queue. */
 bool remake_queue_has(struct store *s, const char *id);
-
-/* Lists up to max images. Returns their number or -errno. *all: the number of those in the queue.
- */
-int remake_queue_list(struct store *s, char (*id)[ULID_LENGTH + 1], unsigned max, uint64_t *all);
 
 /* Returns whether the entry names the variant, or all. */
 bool remake_entry_wants(const struct remake_entry *entry, const char *variant);

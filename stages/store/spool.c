@@ -1,4 +1,4 @@
-/* spool.c - lists, opens and moves spooled images, and counts attempts. Any thread; calls block. */
+/* spool.c - opens and moves spooled images, and counts attempts. Any thread; calls block. */
 #include "spool.h"
 
 #include <errno.h>
@@ -91,47 +91,12 @@ int spool_size(struct store *s, const char *id, uint64_t *size)
 	return 0;
 }
 
-int spool_each_size(struct store *s, void (*each)(void *arg, uint64_t size), void *arg)
+int spool_attempts(struct store *s, const char *id)
 {
-	DIR *dir = directory_list(s->spool_fd, ".");
-	const char *id;
-	uint64_t size = 0;
-
-	if (!dir)
-		return -errno;
-	while ((id = directory_next_id(dir)))
-		if (spool_size(s, id, &size) == 0)
-			each(arg, size);
-	closedir(dir);
-	return 0;
-}
-
-int spool_list(struct store *s, struct spooled *list, unsigned max)
-{
-	DIR *dir = directory_list(s->spool_fd, ".");
-	const char *id;
 	char note[SPOOL_NOTE_MAX];
-	unsigned fresh = 0, n = 0;
+	int length = read_note(s, id, note);
 
-	if (!dir)
-		return -errno;
-	while (n < max && (id = directory_next_id(dir))) {
-		int length = read_note(s, id, note);
-
-		if (length == -ENOENT)
-			continue; /* removed since it was listed */
-		list[n].attempts = length < 0 ? 0 : (unsigned)(note[0] - '0');
-		memcpy(list[n].id, id, sizeof list[n].id);
-		if (list[n].attempts == 0) {
-			struct spooled first = list[n];
-
-			list[n] = list[fresh];
-			list[fresh++] = first;
-		}
-		n++;
-	}
-	closedir(dir);
-	return (int)n;
+	return length == -ENOENT ? -1 : length < 0 ? 0 : note[0] - '0';
 }
 
 /* Copies a text that may be too long, or not be there. */

@@ -25,11 +25,6 @@
 	(2 + SPOOL_FILE_NAME_MAX + SPOOL_TOKEN_MAX + SPOOL_DATE_MAX + SPOOL_FOCUS_MAX + \
 	 SPOOL_METADATA_MAX)
 
-struct spooled {
-	char id[ULID_LENGTH + 1];
-	unsigned attempts; /* without a result so far */
-};
-
 /* Names and values, each with a zero behind it. */
 struct image_texts {
 	char data[SPOOL_METADATA_MAX];
@@ -51,9 +46,9 @@ size_t spool_note(char note[SPOOL_NOTE_MAX], const struct spool_names *names);
 /* Reads what a note keeps; a zero must follow it. */
 void spool_read_names(const char *note, size_t length, struct spool_names *names);
 
-/* Lists up to max images of the spool, those without attempts first. Returns their number or
- * -errno. */
-int spool_list(struct store *s, struct spooled *list, unsigned max);
+/* Returns the number of attempts of the note, 0 if it is damaged, or -1 if the image was removed.
+ */
+int spool_attempts(struct store *s, const char *id);
 
 /* Writes the number of attempts into the note. Returns 0 or -errno. */
 int spool_set_attempts(struct store *s, const char *id, unsigned attempts);
@@ -65,9 +60,6 @@ int spool_open(struct store *s, const char *id, uint64_t *size, struct spool_nam
 
 /* Finds the bytes of a spooled original. Returns 0 or -errno. */
 int spool_size(struct store *s, const char *id, uint64_t *size);
-
-/* Calls `each` with the bytes of each spooled original. Returns 0 or -errno. */
-int spool_each_size(struct store *s, void (*each)(void *arg, uint64_t size), void *arg);
 
 #define SPOOL_PROBLEM "problem" /* in the quarantine: why the image is there, as a line */
 

@@ -12,7 +12,10 @@
 
 #include "base/clock.h"
 #include "image/image.h"
+#include "image/image_service.h"
 #include "image/remade.h"
+#include "store/directory.h"
+#include "telemetry/counter.h"
 
 static uint64_t now_ns;
 
@@ -21,33 +24,54 @@ static uint64_t fake_clock(void)
 	return now_ns;
 }
 
+static DIR *fake_list(int at, const char *name);
+static const char *fake_next(DIR *dir);
+
 #define clock_ns fake_clock
+#define directory_list fake_list
+#define directory_next_id fake_next
+#define closedir(dir) assert_non_null(dir)
 #include "background/feeder.c"
 #undef clock_ns
+#undef closedir
 
 #define AT_ONCE 3
 
+static struct image_service service;
 static struct feeder feeder;
 static struct {
 	const char *name; /* one letter for each image; those in capitals have attempts */
 	char started[64], ended[64];
 	int answer; /* of start() */
-	bool has_more;
+	const char *next;
 	_Atomic unsigned lists;
 	unsigned idles;
 	int list_error, pace_ms, idle_ms;
 } world;
 
-static int fake_list(struct feeder *f)
+static DIR *fake_list(int at, const char *name)
 {
+	assert_int_equal(at, service.store.root_fd);
+	assert_string_equal(name, "names");
 	world.lists++;
-	for (const char *p = world.name; *p; p++) {
-		f->item[f->count] = (struct feeder_item){ .attempts = *p < 'a' };
-		f->item[f->count++].id[0] = *p;
-	}
-	atomic_store(&f->waiting, f->count);
-	f->has_more = world.has_more;
-	return world.list_error;
+	world.next = world.name;
+	errno = world.list_error;
+	return world.list_error ? NULL : (DIR *)&world;
+}
+
+static const char *fake_next(DIR *dir)
+{
+	static char id[ULID_LENGTH + 1];
+
+	assert_ptr_equal(dir, &world);
+	id[0] = *world.next;
+	return *world.next ? (world.next++, id) : NULL;
+}
+
+static int fake_attempts(struct feeder *f, const char *id)
+{
+	assert_ptr_equal(f, &feeder);
+	return *id == '-' ? -1 : *id < 'a';
 }
 
 static int fake_pace(struct feeder *f, unsigned busy)
@@ -91,10 +115,12 @@ static int fake_idle(struct feeder *f)
 
 static const struct feeder_class class = {
 	.name = "test",
-	.queue = "names",
+	.directory = "names",
+	.task = "images",
+	.more = 6,
 	.at_once = AT_ONCE,
 	.next = feeder_feed,
-	.list = fake_list,
+	.attempts = fake_attempts,
 	.pace = fake_pace,
 	.start = fake_start,
 	.set_attempts = fake_set_attempts,
@@ -135,7 +161,7 @@ static int set_up(void **state)
 	world.name = "";
 	world.idle_ms = -1;
 	now_ns = 5 * NS_PER_S;
-	return feeder_init(&feeder, &class, NULL);
+	return feeder_init(&feeder, &class, &service);
 }
 
 static int tear_down(void **state)
@@ -243,7 +269,7 @@ static void retries_come_later_each_time(void **state)
 static void a_list_that_fails_is_retried(void **state)
 {
 	(void)state;
-	world.list_error = -EIO;
+	world.list_error = EIO;
 	assert_int_equal(feed(), 501);
 	world.list_error = 0;
 	world.name = "a";
@@ -267,12 +293,30 @@ static void a_pass_follows_a_call_or_a_full_list(void **state)
 	assert_true(feeder.has_news);
 	assert_int_equal(feed(), -1);
 	assert_int_equal(world.lists, 2);
-	world.has_more = true;
+	world.name = "abcdef";
+	world.answer = -ENOENT;
 	feeder_call(&feeder);
-	assert_int_equal(feeder_feed(&feeder), 0);
-	world.has_more = false;
+	for (unsigned i = 0; i < 7; i++)
+		assert_int_equal(feeder_feed(&feeder), 0);
+	world.name = "abc"; /* as many do not call for another list */
 	assert_int_equal(feed(), -1);
+	assert_string_equal(world.started, "abcdefabc");
 	assert_int_equal(world.lists, 4);
+}
+
+static void an_image_may_be_left_out(void **state)
+{
+	(void)state;
+	world.name = "a-b-";
+	world.answer = -EAGAIN;
+	feed();
+	assert_int_equal(feeder.count, 2);
+	assert_int_equal(feeder.waiting, 2);
+	world.answer = -ENOENT;
+	world.name = "";
+	assert_int_equal(feed(), -1);
+	assert_string_equal(world.ended, "ab");
+	assert_int_equal(feeder.waiting, 0);
 }
 
 static void an_idle_feeder_may_look_again(void **state)
@@ -373,7 +417,7 @@ static void a_result_is_settled_at_the_end(void **state)
 	feeder_fini(&feeder);
 	assert_string_equal(world.ended, "a");
 	assert_int_equal(feeder.waiting, 0);
-	assert_int_equal(feeder_init(&feeder, &class, NULL), 0);
+	assert_int_equal(feeder_init(&feeder, &class, &service), 0);
 }
 
 static _Atomic bool has_ended;
@@ -433,6 +477,7 @@ int main(void)
 		WITH_FEEDER(retries_come_later_each_time),
 		WITH_FEEDER(a_list_that_fails_is_retried),
 		WITH_FEEDER(a_pass_follows_a_call_or_a_full_list),
+		WITH_FEEDER(an_image_may_be_left_out),
 		WITH_FEEDER(an_idle_feeder_may_look_again),
 		WITH_FEEDER(an_image_waits_for_room),
 		WITH_FEEDER(an_image_waits_for_its_pace),

@@ -292,13 +292,7 @@ static const char *spool_one(char last, unsigned attempts)
 /* Returns the attempts of an image, or -1 if it is not in the spool. */
 static int attempts_of(const char *id)
 {
-	struct spooled list[16];
-	int n = spool_list(&service.store, list, COUNT_OF(list));
-
-	for (int i = 0; i < n; i++)
-		if (strcmp(list[i].id, id) == 0)
-			return (int)list[i].attempts;
-	return -1;
+	return spool_attempts(&service.store, id);
 }
 
 static bool is_quarantined(const char *id)
@@ -622,13 +616,13 @@ static void a_start_that_fails_is_delayed(void **state)
 
 static void a_spool_that_cannot_be_listed_is_delayed(void **state)
 {
-	int fd = service.store.spool_fd;
+	int fd = service.store.root_fd;
 
 	(void)state;
 	spool_one('A', 0);
-	service.store.spool_fd = -1;
+	service.store.root_fd = -1;
 	assert_true(pass_once());
-	service.store.spool_fd = fd;
+	service.store.root_fd = fd;
 	assert_false(pass_once());
 	assert_int_equal(r->recovered, 1);
 }

@@ -23,7 +23,7 @@ static bool is_locked;
 
 static int lock(pthread_mutex_t *mutex)
 {
-	assert_ptr_equal(mutex, &remake.counting);
+	assert_ptr_equal(mutex, &remake.feeder.counting);
 	assert_false(is_locked);
 	is_locked = true;
 	return 0;
@@ -31,7 +31,7 @@ static int lock(pthread_mutex_t *mutex)
 
 static int unlock(pthread_mutex_t *mutex)
 {
-	assert_ptr_equal(mutex, &remake.counting);
+	assert_ptr_equal(mutex, &remake.feeder.counting);
 	assert_true(is_locked);
 	is_locked = false;
 	return 0;

@@ -7,6 +7,7 @@
 #include "base/check.h"
 
 #define ID "01K0000000000000000000000A"
+#define DIRECTORY REMAKE_QUEUE_DIRECTORY
 #define PATH DIRECTORY "/" ID
 #define PATH_NEW DIRECTORY "/" ID ".new"
 
@@ -156,37 +157,6 @@ static void entries_of_root_get_the_owner_of_their_directory(void **state)
 	assert_int_equal(st.st_gid, 65533);
 }
 
-static void the_list_has_ids_only_and_counts_all(void **state)
-{
-	char id[5][ULID_LENGTH + 1];
-	uint64_t all = 99;
-	unsigned sum = 0;
-
-	(void)state;
-	assert_int_equal(remake_queue_list(&store, id, 4, &all), 0);
-	assert_int_equal(all, 0);
-	shell("for i in 1 2 3; do touch .remake/01K000000000000000000000$i$i; done; "
-	      "touch .remake/+01K00000000000000000000099 .remake/x");
-	memset(id, 0, sizeof id);
-	assert_int_equal(remake_queue_list(&store, id, 4, &all), 3);
-	assert_int_equal(all, 3);
-	for (unsigned i = 0; i < 3; i++) {
-		assert_true(ulid_is_valid(id[i], strlen(id[i])));
-		sum += (unsigned)(id[i][ULID_LENGTH - 1] - '0');
-	}
-	assert_int_equal(sum, 6);
-	assert_int_equal(id[3][0], 0);
-	memset(id, 0, sizeof id);
-	assert_int_equal(remake_queue_list(&store, id, 2, &all), 2);
-	assert_int_equal(all, 3);
-	assert_int_equal(id[2][0], 0);
-	fail_call(CALL_FDOPENDIR, 1, ENOMEM);
-	assert_int_equal(remake_queue_list(&store, id, 2, &all), -ENOMEM);
-	assert_int_equal(open_descriptors(), descriptors);
-	fail_call(CALL_OPENAT, 1, EACCES);
-	assert_int_equal(remake_queue_list(&store, id, 2, &all), -EACCES);
-}
-
 static void an_entry_wants_the_names_that_it_has(void **state)
 {
 	static const struct {
@@ -215,7 +185,6 @@ int main(void)
 		TEST(what_is_not_an_entry_is_refused),
 		TEST(an_entry_that_is_not_written_leaves_nothing),
 		TEST(entries_of_root_get_the_owner_of_their_directory),
-		TEST(the_list_has_ids_only_and_counts_all),
 		TEST(an_entry_wants_the_names_that_it_has),
 	};
 
