@@ -297,8 +297,9 @@ static void app_change_commit(void)
 	store_survive_power(&own.images.store,
 	                    epochs->prepared->conf.server.durability == CONF_DURABILITY_POWER);
 	conf_epochs_commit(epochs, graph_is_settled(own.graph));
-	admission_change(&own.images.admission, conf_epochs_conf(epochs));
-	disk_reads_set_max(&own.images.reads, image_service_reads_max(conf_epochs_conf(epochs)));
+	admission_change(&own.images.admission, &conf_epochs_now(epochs)->conf);
+	disk_reads_set_max(&own.images.reads,
+	                   image_service_reads_max(&conf_epochs_now(epochs)->conf));
 }
 
 static void app_change_cancel(void)

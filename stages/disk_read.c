@@ -15,6 +15,7 @@
 #include "http/problem.h"
 #include "image/disk_job.h"
 #include "image/image_service.h"
+#include "s3/s3_stream.h"
 #include "sched/core/graph.h"
 #include "sched/core/push.h"
 #include "stages.h"
@@ -27,16 +28,6 @@
 struct read_scratch {
 	char piece[DISK_READ_MAX]; /* of a file that is read into the page cache */
 };
-
-/* Sends the reply. Its owner may reuse or free the job. */
-static void reply(struct visit *v, struct disk_job *job)
-{
-	struct event *ev = job->reply;
-	unsigned instance = job->reply_instance;
-
-	visit_park(v, &job->event); /* before the reply */
-	visit_resume(v, STAGE_ACCEPT_READ, instance, ev);
-}
 
 /* Reads a piece, so that it is in the page cache. Returns 0 or -errno; a file that has become
  * shorter is found by its reader. */
@@ -68,9 +59,8 @@ static void explain(struct visit *v, struct disk_job *job)
 	struct storage_explanation e = { .id = job->id,
 		                         .variant = job->name,
 		                         .max_age_ms = app_conf(v)->store.max_age_ms };
-	int err = st->class->explain(st, &e);
 
-	job->result = err || e.exists ? err : -ENOENT;
+	job->result = storage_explain(st, &e);
 	job->has_original = e.has_original;
 	if (e.is_skipped)
 		problem_set(job->problem, 404, "variant-skipped",
@@ -94,7 +84,7 @@ static void come_back(void *arg)
 /* Sends the reply, and enqueues the next job of the line. */
 static void end_read(struct visit *v, struct disk_job *job)
 {
-	reply(v, job);
+	disk_job_reply(v, job);
 	struct disk_job *next = disk_reads_end(&app(v)->images->reads);
 
 	if (!next)
@@ -113,7 +103,7 @@ static void find_later(struct visit *v, struct disk_job *job)
 	if (job->work == DISK_FIND)
 		st->class->find(st, job->id, job->name, &job->found, come_back, job);
 	else
-		st->class->fetch(&job->found, come_back, job);
+		s3_stream_next(&job->found, come_back, job);
 }
 
 /* Serves a job of the line. */
@@ -137,7 +127,7 @@ static void read_file(struct visit *v, struct disk_job *job)
 static void list_images(struct visit *v, struct disk_job *job)
 {
 	job->result = stored_list_make(job->list, &app(v)->images->storage);
-	reply(v, job);
+	disk_job_reply(v, job);
 }
 
 static void disk_read_handle(struct visit *v, struct event *const *batch, unsigned n)

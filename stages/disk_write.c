@@ -269,16 +269,6 @@ static void commit(struct visit *v, struct disk_batch *b, bool spools, bool stor
 	}
 }
 
-/* Sends the reply. Its owner may reuse or free the job. */
-static void reply(struct visit *v, struct disk_job *job)
-{
-	struct event *ev = job->reply;
-	unsigned instance = job->reply_instance;
-
-	visit_park(v, &job->event); /* before the reply */
-	visit_resume(v, STAGE_ACCEPT_READ, instance, ev);
-}
-
 static void remove_image(struct visit *v, struct disk_job *job, int err)
 {
 	(void)err;
@@ -286,7 +276,7 @@ static void remove_image(struct visit *v, struct disk_job *job, int err)
 	if (job->result && job->result != -ENOENT)
 		log_error("image %s: cannot remove it: %s; responding by an error", job->id,
 		          strerror(-job->result));
-	reply(v, job);
+	disk_job_reply(v, job);
 }
 
 /* Uploads are hashed in turns, so that the others of the batch do not wait for all of one. */
@@ -299,7 +289,7 @@ static void serve_key(struct visit *v, struct disk_job *job, int err)
 	}
 	if (job->key->verdict == UPLOAD_KEY_KNOWN)
 		counter_add_shared(&app(v)->counters->uploads_replayed);
-	reply(v, job);
+	disk_job_reply(v, job);
 }
 
 /* Serves the jobs of one kind. */

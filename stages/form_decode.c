@@ -133,7 +133,7 @@ static struct upload *make_upload(struct visit *v, struct conn *c, unsigned imag
 	memcpy(u->request_id, request_id(c), sizeof u->request_id);
 	memcpy(u->token_name, c->token_name, sizeof u->token_name);
 	/* A preference may be ignored (RFC 7240). */
-	u->respond_after_decode = spooling_is_on(&u->service->storage) &&
+	u->respond_after_decode = u->service->storage.spooling.is_on &&
 	                          (c->request.prefers_async ||
 	                           u->epoch->conf.server.respond_after == CONF_RESPOND_DECODE);
 	c->upload = u;

@@ -250,7 +250,7 @@ static void collect(struct report *r, const struct report_source *source)
 {
 	struct image_service *images = source->parts->images;
 	struct http_server *http = source->parts->http;
-	const struct s3_client *objects = images->storage.objects;
+	struct s3_client *objects = images->storage.objects;
 	const char *why;
 
 	*r = (struct report){
@@ -283,7 +283,7 @@ static void collect_disk(struct report *r)
 
 static uint64_t read_figure(const struct report *r, const struct figure *f)
 {
-	const struct s3_client *objects = r->source->parts->images->storage.objects;
+	struct s3_client *objects = r->source->parts->images->storage.objects;
 	const void *const owner[] = {
 		[COUNTERS] = r->source->parts->counters,
 		[BACKGROUND] = r->source->parts->background,

@@ -16,11 +16,7 @@ int background_init(struct background *b, struct image_service *s, const _Atomic
 		err = remake_init(&b->remake, s);
 	if (!err)
 		return 0;
-	log_error("%s: cannot initialise it: %s",
-	          b->sweep.feeder.class      ? "remake"
-	          : b->recovery.feeder.class ? "expire"
-	                                     : "recovery",
-	          strerror(-err));
+	log_error("background: cannot initialise it: %s", strerror(-err));
 	background_fini(b);
 	return err;
 }
@@ -35,7 +31,7 @@ void background_fini(struct background *b)
 int background_start(struct background *b)
 {
 	const struct storage *st = &b->recovery.feeder.service->storage;
-	int err = spooling_is_on(st) ? feeder_start(&b->recovery.feeder) : 0;
+	int err = st->spooling.is_on ? feeder_start(&b->recovery.feeder) : 0;
 
 	if (!err && !st->class->is_shared)
 		err = feeder_start(&b->remake.feeder);

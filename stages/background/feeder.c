@@ -253,7 +253,7 @@ static int compare(const void *a, const void *b)
 	return later ? later : memcmp(x->id, y->id, sizeof x->id);
 }
 
-/* Lists the directory, and tells what is to be done. Returns 0 or -errno. */
+/* Lists the directory. Returns 0 or -errno. */
 static int list(struct feeder *f)
 {
 	unsigned listed = 0;
@@ -283,10 +283,6 @@ static int list(struct feeder *f)
 		f->item[f->count++].attempts = (unsigned)attempts;
 	}
 	f->has_more = listed >= f->class->more;
-	if (f->count && !f->is_told)
-		log_notice("%s: %" PRIu64 " %s", f->class->name, counter_read(&f->waiting),
-		           f->class->task);
-	f->is_told |= f->count > 0;
 	return err;
 }
 
@@ -368,6 +364,10 @@ static int feed_list(struct feeder *f)
 		return -1;
 	int ms = f->class->pace ? f->class->pace(f, busy) : 0;
 
+	if (ms == 0 && !f->is_told)
+		log_notice("%s: %" PRIu64 " %s", f->class->name, counter_read(&f->waiting),
+		           f->class->task);
+	f->is_told |= ms == 0;
 	if (ms == 0 && start(f, &f->item[f->at]) == FEEDER_AGAIN)
 		return ROOM_POLL_MS;
 	f->at += ms == 0;

@@ -117,7 +117,7 @@ static int recovery_start(struct feeder *f, struct feeder_slot *slot)
 	struct storage *st = &f->service->storage;
 	struct spool_names names;
 	uint64_t size = 0;
-	int is_stored = st->class->has(st, slot->item.id);
+	int is_stored = storage_has(st, slot->item.id);
 
 	/* The daemon ended between storing and unspooling an image, or unspooling failed. */
 	if (is_stored > 0) {

@@ -307,22 +307,6 @@ static void free_remade(struct remade *r)
 	free(r);
 }
 
-/* Returns whether the document is as it was written, and reads what the figures need. */
-static bool is_sound(struct remade *r)
-{
-	char own[CHECKSUM_LENGTH + 1];
-	struct stored_info info;
-
-	if (stored_info_read(&info, r->document, r->length))
-		return false;
-	r->bytes = stored_info_bytes(&info);
-	memcpy(r->token, info.token, sizeof r->token);
-	if (!info.has_record)
-		return true;
-	checksum_of(r->document, info.own_sum_at, own);
-	return strcmp(own, info.own_sum) == 0;
-}
-
 static int read_document(struct remade *r)
 {
 	int fd = openat(r->directory_fd, STORED_IMAGE, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
@@ -337,7 +321,10 @@ static int read_document(struct remade *r)
 	if (length < 0)
 		return length == -EFBIG ? -EBADMSG : length;
 	r->length = (size_t)length;
-	return is_sound(r) ? 0 : -EBADMSG;
+	return stored_info_read(&r->info, r->document, r->length) ||
+	                       !stored_info_is_sound(&r->info, r->document)
+	               ? -EBADMSG
+	               : 0;
 }
 
 static int open_stored(struct image_service *s, const char *id, struct remade **result)
@@ -356,31 +343,17 @@ static int open_stored(struct image_service *s, const char *id, struct remade **
 	return err;
 }
 
-/* Returns the variants to make, one bit for each. */
-static uint32_t variants_to_make(const struct remake_entry *entry, const struct conf *conf,
-                                 const struct stored_lack *lack)
-{
-	uint32_t lacking = lack->missing | (entry->only_missing ? 0 : lack->differs), wanted = 0;
-
-	for (unsigned i = 0; i < conf->variant_count; i++)
-		if (remake_entry_wants(entry, conf->variant[i].name))
-			wanted |= UINT32_C(1) << i;
-	return lacking & wanted;
-}
-
 /* Compares the original with the record, if that has its checksum. */
 static int check_original(struct remade *r, const uint8_t *data, size_t size)
 {
-	char expected[CHECKSUM_LENGTH + 1];
-	const char *all = json_reader_check(r->document, r->length);
-	const char *record = all ? json_reader_member(all, STORED_RECORD) : NULL;
-	const char *original = record ? json_reader_member(record, "original") : NULL;
-	const char *sum = original ? json_reader_member(original, "xxh128") : NULL;
+	const struct stored_info *info = &r->info;
 
 	checksum_of(data, size, r->original_sum);
-	if (!json_reader_ascii(sum, expected, sizeof expected))
-		return 0;
-	return strcmp(expected, r->original_sum) == 0 ? 0 : -EBADMSG;
+	for (unsigned i = 0; i < info->file_count; i++)
+		if (strcmp(info->file[i].name, STORE_ORIGINAL) == 0 &&
+		    strcmp(info->file[i].sum, r->original_sum) != 0)
+			return -EBADMSG;
+	return 0;
 }
 
 /* Without a focal point it stays empty. */
@@ -399,7 +372,8 @@ static int find_variants(const struct remake_entry *entry, struct remade *r,
 {
 	if (stored_lack_find(lack, conf, r->directory_fd, r->document, r->length))
 		return -EBADMSG;
-	*made = variants_to_make(entry, conf, lack);
+	*made = remake_entry_wanted(entry, conf) &
+	        (lack->missing | (entry->only_missing ? 0 : lack->differs));
 	r->is_complete = !((lack->missing | lack->differs) & ~*made);
 	if (*made == 0)
 		return -ENOENT;

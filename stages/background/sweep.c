@@ -70,11 +70,8 @@ static void read_info(const char *data, size_t length, uint64_t expires, void *a
 /* Returns the bytes of the image's files; 0: unknown. */
 static uint64_t bytes_of(struct sweep *r, const char *id)
 {
-	char ids[1][ULID_LENGTH + 1];
-
 	r->has_info = false;
-	memcpy(ids[0], id, sizeof ids[0]);
-	if (r->st->class->read(r->st, ids, 1, read_info, r) || !r->has_info)
+	if (storage_read(r->st, id, read_info, r) || !r->has_info)
 		return 0;
 	return stored_info_bytes(&r->info);
 }
@@ -198,9 +195,9 @@ static bool is_coming(void *arg, const char *id)
 /* Some in each run. */
 static void remove_orphans(struct sweep *r)
 {
-	if (!r->st->class->remove_orphans)
+	if (!r->st->objects || storage_is_away(r->st))
 		return;
-	int n = r->st->class->remove_orphans(r->st, &r->orphans, is_coming, r->feeder.service);
+	int n = s3_orphans_remove(r->st->objects, &r->orphans, is_coming, r->feeder.service);
 
 	if (n < 0)
 		fail(r, "remove objects of images that were never stored", n);

@@ -2,7 +2,7 @@
  * conf_epoch.h - a refcounted configuration and its plan. An image keeps the one it started with
  * across reloads.
  *
- * A reference keeps an epoch for as long as needed. During a visit, conf_epochs_conf() is enough:
+ * A reference keeps an epoch for as long as needed. During a visit, conf_epochs_now() is enough:
  * a replaced epoch is released only at a later commit, when every worker has ended the visit in
  * which it could have loaded it (graph_is_settled()).
  */
@@ -69,12 +69,6 @@ static inline const struct conf_epoch *conf_epochs_now(const struct conf_epochs 
 {
 	/* Acquire: pairs with conf_epochs_commit(). */
 	return atomic_load_explicit(&s->now, memory_order_acquire);
-}
-
-/* Returns its configuration. */
-static inline const struct conf *conf_epochs_conf(const struct conf_epochs *s)
-{
-	return &conf_epochs_now(s)->conf;
 }
 
 /* Returns the plan of a level of overload.degrade, of the highest one for more. */

@@ -111,3 +111,12 @@ void disk_job_send(struct visit *v, struct disk_reads *reads, struct disk_job *j
 	visit_unpark(v, &job->event);
 	visit_send(v, work < DISK_FIND ? STAGE_DISK_WRITE : STAGE_DISK_READ, &job->event);
 }
+
+void disk_job_reply(struct visit *v, struct disk_job *job)
+{
+	struct event *ev = job->reply;
+	unsigned instance = job->reply_instance;
+
+	visit_park(v, &job->event); /* before the reply */
+	visit_resume(v, STAGE_ACCEPT_READ, instance, ev);
+}

@@ -76,6 +76,9 @@ void disk_job_send_image(struct visit *v, struct disk_job *job, enum disk_work w
 void disk_job_send(struct visit *v, struct disk_reads *reads, struct disk_job *job,
                    enum disk_work work, struct event *reply, unsigned reply_instance);
 
+/* Sends the reply. Its owner may reuse or free the job. */
+void disk_job_reply(struct visit *v, struct disk_job *job);
+
 /* ---- the line of jobs that find and read files; any thread ---- */
 
 /* As many jobs are at disk_read as it has threads. The others may be taken back: a client may not

@@ -1,11 +1,13 @@
 /* image_service.c - makes and releases what uploads and images share. Main thread. */
 #include "image_service.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "http/problem.h"
 #include "layout/cores.h"
 #include "log/log.h"
+#include "s3/s3_client.h"
 #include "sched/core/schedule.h"
 #include "stage_ids.h"
 
@@ -64,9 +66,27 @@ void image_service_fini(struct image_service *s)
 	conf_epochs_fini(&s->epochs);
 }
 
+/* Returns why a store cannot be used now; NULL: the error is another one. */
+static const char *reason_of(int err)
+{
+	switch (err) {
+	case S3_AWAY:
+	case -ECANCELED:
+		return "the store does not answer";
+	case S3_DAMAGED:
+		return "the store's answers are damaged";
+	case -EBUSY:
+		return "too many requests wait for the store";
+	case SPOOLING_FULL:
+		return "the spool has store.s3_spool_bytes";
+	default:
+		return NULL;
+	}
+}
+
 bool image_service_set_problem(int err, struct problem *p)
 {
-	const char *why = storage_why(err);
+	const char *why = reason_of(err);
 
 	if (why)
 		problem_set(p, 503, "storage-unavailable", "%s", why);

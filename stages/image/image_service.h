@@ -58,7 +58,7 @@ bool image_service_set_problem(int err, struct problem *p);
 /* Returns the current configuration, which is valid until the end of the caller's visit. */
 static inline const struct conf *image_service_conf(const struct image_service *s)
 {
-	return conf_epochs_conf(&s->epochs);
+	return &conf_epochs_now(&s->epochs)->conf;
 }
 
 #endif

@@ -173,9 +173,9 @@ void remade_set_item(struct store_item *item, const struct remade *r, const char
 	struct stored_info info;
 
 	item->place = STORE_REPLACED;
-	item->token = r->token;
+	item->token = r->info.token;
 	item->old_fd = r->directory_fd;
-	item->old_bytes = r->bytes;
+	item->old_bytes = stored_info_bytes(&r->info);
 	item->new_bytes =
-		stored_info_read(&info, data, length) ? r->bytes : stored_info_bytes(&info);
+		stored_info_read(&info, data, length) ? item->old_bytes : stored_info_bytes(&info);
 }

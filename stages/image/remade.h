@@ -30,12 +30,11 @@ struct text;
 struct remade {
 	int directory_fd;
 	char original_sum[CHECKSUM_LENGTH + 1];
-	bool is_gone;     /* removed since it began; set by disk_write */
-	bool is_stale;    /* remade by another one since it began; set by disk_write */
-	bool is_complete; /* the image then has all variants as configured */
-	uint64_t expires; /* seconds since 1970; 0: never */
-	uint64_t bytes;   /* of its files so far */
-	char token[UPLOAD_TOKEN_MAX];
+	bool is_gone;            /* removed since it began; set by disk_write */
+	bool is_stale;           /* remade by another one since it began; set by disk_write */
+	bool is_complete;        /* the image then has all variants as configured */
+	uint64_t expires;        /* seconds since 1970; 0: never */
+	struct stored_info info; /* of its document */
 	size_t length;
 	char document[STORED_IMAGE_MAX + 1]; /* its image.json, with a zero */
 };

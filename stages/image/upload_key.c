@@ -246,7 +246,7 @@ static int make_answer(struct image_service *s, struct upload_key *k, const stru
 	for (unsigned i = 0; i < r->count && has >= 0; i++) {
 		has = append_image(s, k, r->id[i]);
 		if (!has && !r->is_settled) /* one that cannot be read now must not be removed */
-			has = s->storage.class->has(&s->storage, r->id[i]);
+			has = storage_has(&s->storage, r->id[i]);
 		are_all = are_all && has;
 	}
 	text_puts(&k->images, "]");

@@ -910,14 +910,9 @@ bool s3_client_is_away(const struct s3_client *c)
 	return atomic_load_explicit(&c->counters.is_away, memory_order_relaxed);
 }
 
-const struct s3_counters *s3_client_counters(const struct s3_client *c)
+struct s3_counters *s3_client_counters(struct s3_client *c)
 {
 	return &c->counters;
-}
-
-void s3_client_count_orphans(struct s3_client *c, unsigned count)
-{
-	atomic_fetch_add_explicit(&c->counters.orphans, count, memory_order_relaxed);
 }
 
 size_t s3_client_prefix_length(const struct s3_client *c)

@@ -109,10 +109,7 @@ void s3_client_run(struct s3_client *c, struct s3_op *ops, size_t count);
 /* Returns whether operations are refused, because the store is away. Any thread. */
 bool s3_client_is_away(const struct s3_client *c);
 
-const struct s3_counters *s3_client_counters(const struct s3_client *c);
-
-/* Counts objects that were removed because their image was never stored. */
-void s3_client_count_orphans(struct s3_client *c, unsigned count);
+struct s3_counters *s3_client_counters(struct s3_client *c);
 
 /* Returns the bytes of store.s3_prefix, with which listed keys begin. */
 size_t s3_client_prefix_length(const struct s3_client *c);

@@ -256,7 +256,8 @@ static int remove_one(struct pass *p, const char *id)
 	if (err)
 		return err;
 	err = s3_remove_all(p->client, p->op, p->op_count, &removed);
-	s3_client_count_orphans(p->client, removed);
+	atomic_fetch_add_explicit(&s3_client_counters(p->client)->orphans, removed,
+	                          memory_order_relaxed);
 	return err ? err : (int)removed;
 }
 

@@ -69,9 +69,9 @@ static void part_done(struct s3_op *op)
 	stream->done(stream->arg);
 }
 
-void s3_stream_next(struct s3_stream *stream, struct store_found *found, void (*done)(void *arg),
-                    void *arg)
+void s3_stream_next(struct store_found *found, void (*done)(void *arg), void *arg)
 {
+	struct s3_stream *stream = found->stream;
 	struct s3_op *op = &stream->op;
 	uint64_t max = part_max(stream);
 

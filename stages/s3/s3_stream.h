@@ -33,8 +33,7 @@ void s3_stream_seek(struct s3_stream *stream, uint64_t at, uint64_t end);
 
 /* Reads the next part into a file of its own, and sets found->fd and found->held. Otherwise as
  * s3_stream_find(). */
-void s3_stream_next(struct s3_stream *stream, struct store_found *found, void (*done)(void *arg),
-                    void *arg);
+void s3_stream_next(struct store_found *found, void (*done)(void *arg), void *arg);
 
 /* Ends it, while no part is being read; any thread. NULL is ignored. */
 void s3_stream_free(void *stream);

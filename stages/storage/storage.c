@@ -57,11 +57,6 @@ static int spooling_init(struct storage *st, const struct conf *conf)
 	return spooling->has_limit ? count_files(st) : 0;
 }
 
-bool spooling_is_on(const struct storage *st)
-{
-	return st->spooling.is_on;
-}
-
 bool spooling_is_needed(const struct storage *st, const struct conf *conf)
 {
 	return st->class->is_shared || conf->server.durability != CONF_DURABILITY_NONE;
@@ -232,30 +227,13 @@ bool storage_is_away(const struct storage *st)
 
 int storage_check_room(struct storage *st, uint64_t floor, bool is_spooled, uint64_t *free_bytes)
 {
-	bool needs_files = !st->class->is_shared || (is_spooled && spooling_is_on(st));
+	bool needs_files = !st->class->is_shared || (is_spooled && st->spooling.is_on);
 
 	if (!needs_files)
 		return storage_is_away(st) ? S3_AWAY : 0;
 	if (!spooling_has_room(st))
 		return SPOOLING_FULL;
 	return floor == 0 || store_has_room(st->files, floor, free_bytes) ? 0 : -ENOSPC;
-}
-
-const char *storage_why(int err)
-{
-	switch (err) {
-	case S3_AWAY:
-	case -ECANCELED:
-		return "the store does not answer";
-	case S3_DAMAGED:
-		return "the store's answers are damaged";
-	case -EBUSY:
-		return "too many requests wait for the store";
-	case SPOOLING_FULL:
-		return "the spool has store.s3_spool_bytes";
-	default:
-		return NULL;
-	}
 }
 
 uint64_t storage_look(struct storage *st, bool is_spooled)
@@ -284,6 +262,27 @@ int storage_remove(struct storage *st, const char *id)
 	return image_err == -ENOENT ? spool_err : image_err;
 }
 
+int storage_read(struct storage *st, const char *id, storage_reader *reader, void *arg)
+{
+	char ids[1][ULID_LENGTH + 1];
+
+	memcpy(ids[0], id, sizeof ids[0]);
+	return st->class->read(st, ids, 1, reader, arg);
+}
+
+static void note_image(const char *data, size_t length, uint64_t expires, void *arg)
+{
+	(void)data, (void)length, (void)expires;
+	*(int *)arg = 1;
+}
+
+int storage_has(struct storage *st, const char *id)
+{
+	int has = 0, err = storage_read(st, id, note_image, &has);
+
+	return err ? err : has;
+}
+
 /* ---- a GET ---- */
 
 bool storage_find_cached(struct storage *st, const char *id, const char *name,
@@ -299,7 +298,7 @@ static int compare_names(const void *a, const void *b)
 	return strcmp(x->name, y->name);
 }
 
-void storage_explain(const char *data, size_t length, uint64_t expires, void *explanation)
+static void explain(const char *data, size_t length, uint64_t expires, void *explanation)
 {
 	struct storage_explanation *e = explanation;
 	uint64_t end = stored_image_end(e->id, expires, e->max_age_ms);
@@ -321,6 +320,14 @@ void storage_explain(const char *data, size_t length, uint64_t expires, void *ex
 	}
 }
 
+int storage_explain(struct storage *st, struct storage_explanation *e)
+{
+	int err = storage_read(st, e->id, explain, e);
+
+	e->has_original = !st->class->is_shared && store_has_file(st->files, e->id, STORE_ORIGINAL);
+	return err || e->exists ? err : -ENOENT;
+}
+
 /* ---- lists ---- */
 
 /* Appends an image, unless it is damaged or its time is over. */
@@ -339,11 +346,8 @@ static void append(const char *data, size_t length, uint64_t expires, void *arg)
 
 int stored_list_append(struct text *images, struct storage *st, const char *id)
 {
-	char ids[1][ULID_LENGTH + 1];
 	size_t before = images->length;
-
-	memcpy(ids[0], id, sizeof ids[0]);
-	int err = st->class->read(st, ids, 1, append, images);
+	int err = storage_read(st, id, append, images);
 
 	return err ? err : images->length > before;
 }
@@ -354,9 +358,11 @@ int stored_list_make(struct stored_list *list, struct storage *st)
 	text_init_growable(&list->images, TEXT_MAX);
 	text_puts(&list->images, "[");
 	int err = st->class->list(st, &list->page);
-
-	if (!err)
+	if (!err) {
 		err = st->class->read(st, list->id, list->page.count, append, &list->images);
+		/* An image of files that cannot be read is left out, as a damaged one. */
+		err = st->class->is_shared ? err : 0;
+	}
 	if (err)
 		return err;
 	text_puts(&list->images, "]");

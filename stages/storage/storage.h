@@ -22,8 +22,6 @@
 #include "store/store_page.h"
 
 struct s3_client;
-struct s3_orphans;
-struct s3_stream;
 
 /*
  * Uploads that were acknowledged before they were stored wait in files (store/spool.h). With an S3
@@ -31,7 +29,10 @@ struct s3_stream;
  * the disk is the limit.
  */
 struct spooling {
-	bool is_on, has_limit; /* fixed, as max_bytes */
+	/* Uploads may be answered 202, also while an S3 store is away. Then there may be spooled
+	 * images, so that recovery has to run. Fixed, as the next two. */
+	bool is_on;
+	bool has_limit;
 	uint64_t max_bytes;
 	_Atomic uint64_t bytes; /* in use, if there is a limit */
 };
@@ -56,7 +57,7 @@ struct storage_explanation {
 	const char *id, *variant; /* these and max_age_ms are the request */
 	uint64_t max_age_ms;      /* store.max_age */
 	/* the result */
-	bool exists;                                           /* otherwise the others are unset */
+	bool exists;
 	bool has_original;                                     /* which it could be made from */
 	bool is_skipped;                                       /* under load */
 	char variants[CONF_VARIANT_MAX * (CONF_NAME_MAX + 2)]; /* it has these; "": none */
@@ -70,10 +71,9 @@ struct store_class {
 	bool is_shared;
 
 	/* Images that are stored: not those in the spool. put() is as store_put(), and remove()
-	 * returns -ENOENT if there is no such image. has() returns 1, 0 or -errno. */
+	 * returns -ENOENT if there is no such image. */
 	void (*put)(struct storage *st, struct store_item *items, unsigned count);
 	int (*remove)(struct storage *st, const char *id);
-	int (*has)(struct storage *st, const char *id);
 
 	/* Calls `reader` with the image.json of up to STORAGE_READ_MAX images that exist and can be
 	 * read, in order. Returns -errno if others might exist. */
@@ -81,24 +81,16 @@ struct store_class {
 	            storage_reader *reader, void *arg);
 	int (*list)(struct storage *st, struct store_page *page); /* as store_page_read() */
 
-	/* Fills in what is known of an image without the variant. */
-	int (*explain)(struct storage *st, struct storage_explanation *e);
-
-	/* Removals of the sweep, as functions of expiry.h and store.h. remove_orphans() is
-	 * as s3_orphans_remove(); NULL: uploads leave nothing without an image. */
+	/* Removals of the sweep, as functions of expiry.h and store.h. */
 	int (*list_expired)(struct storage *st, uint64_t now, struct expiry_due *due, unsigned max);
 	void (*forget_expired)(struct storage *st, const char *id, uint64_t expires);
 	int (*batch_add)(struct storage *st, struct store_batch *b, const char *id);
 	int (*batch_end)(struct storage *st, const struct store_batch *b);
-	int (*remove_orphans)(struct storage *st, struct s3_orphans *o,
-	                      bool (*is_known)(void *arg, const char *id), void *arg);
 
-	/* A GET. find() fills in *found. If is_shared, it does not block, and done() is called by
-	 * another thread; otherwise not at all. fetch() gets the next part of a file in the same
-	 * way; NULL: each file has one part. */
+	/* A GET: fills in *found. If is_shared, it does not block, and done() is called by another
+	 * thread; otherwise not at all. */
 	void (*find)(struct storage *st, const char *id, const char *name,
 	             struct store_found *found, void (*done)(void *arg), void *arg);
-	void (*fetch)(struct store_found *found, void (*done)(void *arg), void *arg);
 
 	/* Appends a URL at which anyone can GET a variant for some minutes. Does not block. NULL:
 	 * no image has a URL. */
@@ -135,22 +127,14 @@ int storage_tick(struct storage *st);
 /* Returns whether requests to the store would fail now. */
 bool storage_is_away(const struct storage *st);
 
-/* Returns whether images may be uploaded now: 0; an error of storage_why(); or -ENOSPC if the file
+/* Returns whether images may be uploaded now: 0; S3_AWAY; SPOOLING_FULL; or -ENOSPC if the file
  * system has less than floor bytes: *free_bytes of them. is_spooled: the images are answered 202,
  * so that they may wait in files for the store. */
 int storage_check_room(struct storage *st, uint64_t floor, bool is_spooled, uint64_t *free_bytes);
 
-/* Returns why a store cannot be used now, as the detail of a problem; NULL: the error is not one of
- * an S3 store or of its spool. */
-const char *storage_why(int err);
-
 /* Looks for a file, as store_find_cached(). The I/O thread. */
 bool storage_find_cached(struct storage *st, const char *id, const char *name,
                          struct store_found *found);
-
-/* Returns whether uploads may be answered 202, also while an S3 store is away. Then there may be
- * spooled images, so that recovery has to run. */
-bool spooling_is_on(const struct storage *st);
 
 /* Returns whether an acknowledged image must be spooled. */
 bool spooling_is_needed(const struct storage *st, const struct conf *conf);
@@ -163,6 +147,12 @@ uint64_t storage_look(struct storage *st, bool is_spooled);
 
 /* Puts items as store_put(). If the class is_shared, all are for the same place. */
 void storage_put(struct storage *st, struct store_item *items, unsigned count);
+
+/* Calls `reader` with the image.json of one image, as the class's read(). */
+int storage_read(struct storage *st, const char *id, storage_reader *reader, void *arg);
+
+/* Returns whether the image is stored: 1, 0 or -errno. */
+int storage_has(struct storage *st, const char *id);
 
 /* Removes an image from the store and from the spool. Returns 0, -ENOENT or -errno. */
 int storage_remove(struct storage *st, const char *id);
@@ -183,8 +173,9 @@ bool spooling_has(struct storage *st, const char *id);
 /* As spool_quarantine(). */
 int spooling_quarantine(struct storage *st, const char *id, const char *why);
 
-/* Fills in what an image.json says of an explanation: a storage_reader for the classes. */
-void storage_explain(const char *data, size_t length, uint64_t expires, void *explanation);
+/* Fills in what is known of an image without the variant. Returns 0, -ENOENT if there is no such
+ * image, or -errno. */
+int storage_explain(struct storage *st, struct storage_explanation *e);
 
 /* ---- one page of the list of stored images; blocks ---- */
 

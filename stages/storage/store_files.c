@@ -1,4 +1,6 @@
 /* store_files.c - the class of a store of files: passes calls on to store/. Any thread. */
+#include <errno.h>
+
 #include "storage.h"
 #include "store/stored_image.h"
 
@@ -17,42 +19,27 @@ static int remove_image(struct storage *st, const char *id)
 	return err;
 }
 
-static int has_image(struct storage *st, const char *id)
-{
-	return store_has_file(st->files, id, STORED_IMAGE);
-}
-
 static int read_images(struct storage *st, char (*id)[ULID_LENGTH + 1], unsigned count,
                        storage_reader *reader, void *arg)
 {
 	char data[STORED_IMAGE_MAX + 1];
 	uint64_t expires;
+	int err = 0;
 
 	for (unsigned i = 0; i < count; i++) {
 		int length = stored_image_load(st->files, id[i], data, &expires);
 
 		if (length >= 0)
 			reader(data, (size_t)length, expires, arg);
+		else if (length != -ENOENT && length != -EFBIG)
+			err = length;
 	}
-	return 0;
+	return err;
 }
 
 static int list_images(struct storage *st, struct store_page *page)
 {
 	return store_page_read(st->files->root_fd, page);
-}
-
-static int explain(struct storage *st, struct storage_explanation *e)
-{
-	char data[STORED_IMAGE_MAX + 1];
-	uint64_t expires;
-	int length = stored_image_load(st->files, e->id, data, &expires);
-
-	if (length < 0)
-		return length;
-	e->has_original = store_has_file(st->files, e->id, STORE_ORIGINAL);
-	storage_explain(data, (size_t)length, expires, e);
-	return 0;
 }
 
 /* ---- removals of the sweep ---- */
@@ -115,10 +102,8 @@ static void key_sweep(struct storage *st, unsigned shard, uint64_t before)
 const struct store_class store_of_files = {
 	.put = put,
 	.remove = remove_image,
-	.has = has_image,
 	.read = read_images,
 	.list = list_images,
-	.explain = explain,
 	.list_expired = list_expired,
 	.forget_expired = forget_expired,
 	.batch_add = batch_add,

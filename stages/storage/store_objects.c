@@ -167,27 +167,6 @@ static int read_images(struct storage *st, char (*id)[ULID_LENGTH + 1], unsigned
 	return err;
 }
 
-static int read_image(struct storage *st, const char *id, storage_reader *reader, void *arg)
-{
-	char ids[1][ULID_LENGTH + 1];
-
-	memcpy(ids[0], id, sizeof ids[0]);
-	return read_images(st, ids, 1, reader, arg);
-}
-
-static void note_image(const char *data, size_t length, uint64_t expires, void *arg)
-{
-	(void)data, (void)length, (void)expires;
-	*(int *)arg = 1;
-}
-
-static int has_image(struct storage *st, const char *id)
-{
-	int has = 0, err = read_image(st, id, note_image, &has);
-
-	return err ? err : has;
-}
-
 static bool add_to_page(const char *key, time_t modified, void *arg)
 {
 	struct store_page *page = arg;
@@ -211,11 +190,6 @@ static int list_images(struct storage *st, struct store_page *page)
 	if (page->after[0])
 		s3_file_key(after, page->after, STORED_IMAGE);
 	return s3_list_keys(st->objects, S3_IMAGES, after, page->max, add_to_page, page);
-}
-
-static int explain(struct storage *st, struct storage_explanation *e)
-{
-	return read_image(st, e->id, storage_explain, e);
 }
 
 /* ---- removals ---- */
@@ -252,7 +226,7 @@ static void remove_one(const char *data, size_t length, uint64_t expires, void *
 static int remove_image(struct storage *st, const char *id)
 {
 	struct removing r = { st, id, -ENOENT };
-	int err = read_image(st, id, remove_one, &r);
+	int err = storage_read(st, id, remove_one, &r);
 
 	return err ? err : r.err;
 }
@@ -307,13 +281,6 @@ static int batch_end(struct storage *st, const struct store_batch *b)
 	return 0;
 }
 
-static int remove_orphans(struct storage *st, struct s3_orphans *o,
-                          bool (*is_known)(void *arg, const char *id), void *arg)
-{
-	return s3_client_is_away(st->objects) ? 0
-	                                      : s3_orphans_remove(st->objects, o, is_known, arg);
-}
-
 /* ---- a GET ---- */
 
 static void find(struct storage *st, const char *id, const char *name, struct store_found *found,
@@ -322,11 +289,6 @@ static void find(struct storage *st, const char *id, const char *name, struct st
 	/* Before the store is asked: an image leaves the spool after it is stored. */
 	found->is_spooled = spooling_has(st, id);
 	s3_stream_find(st->objects, id, name, found, done, arg);
-}
-
-static void fetch(struct store_found *found, void (*done)(void *arg), void *arg)
-{
-	s3_stream_next(found->stream, found, done, arg);
 }
 
 static void url(struct storage *st, const char *id, const char *variant, struct text *to)
@@ -410,17 +372,13 @@ const struct store_class store_of_objects = {
 	.is_shared = true,
 	.put = put,
 	.remove = remove_image,
-	.has = has_image,
 	.read = read_images,
 	.list = list_images,
-	.explain = explain,
 	.list_expired = list_expired,
 	.forget_expired = forget_expired,
 	.batch_add = batch_add,
 	.batch_end = batch_end,
-	.remove_orphans = remove_orphans,
 	.find = find,
-	.fetch = fetch,
 	.url = url,
 	.key_read = key_read,
 	.key_write = key_write,

@@ -59,9 +59,9 @@ static int make_shard(const struct store *s, unsigned shard)
 	char path[STORE_PATH_MAX];
 
 	shard_path(path, shard);
-	if (mkdirat(s->root_fd, STORE_KEYS_DIRECTORY, PRIVATE_DIRECTORY) && errno != EEXIST)
-		return -errno;
-	return mkdirat(s->root_fd, path, PRIVATE_DIRECTORY) && errno != EEXIST ? -errno : 0;
+	int err = directory_make(s->root_fd, STORE_KEYS_DIRECTORY, PRIVATE_DIRECTORY);
+
+	return err ? err : directory_make(s->root_fd, path, PRIVATE_DIRECTORY);
 }
 
 int key_record_format(const struct key_record *r, struct text *to)
@@ -191,23 +191,19 @@ int key_record_remove(struct store *s, const struct key_record *r)
 	return unlinkat(s->root_fd, path, 0) && errno != ENOENT ? -errno : 0;
 }
 
-unsigned key_record_sweep(struct store *s, unsigned shard, uint64_t before)
+void key_record_sweep(struct store *s, unsigned shard, uint64_t before)
 {
 	char path[STORE_PATH_MAX];
-	const struct dirent *entry;
+	const char *name;
 	struct stat st;
-	unsigned count = 0;
 
 	shard_path(path, shard);
 	DIR *dir = directory_list(s->root_fd, path);
 
-	if (!dir)
-		return 0;
-	while ((entry = readdir(dir)))
-		if (entry->d_name[0] != '.' &&
-		    fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-		    (uint64_t)st.st_mtime < before && unlinkat(dirfd(dir), entry->d_name, 0) == 0)
-			count++;
-	closedir(dir);
-	return count;
+	while (dir && (name = directory_next(dir)))
+		if (fstatat(dirfd(dir), name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+		    (uint64_t)st.st_mtime < before)
+			(void)unlinkat(dirfd(dir), name, 0);
+	if (dir)
+		closedir(dir);
 }

@@ -65,7 +65,7 @@ int key_record_read(struct store *s, struct key_record *r);
 int key_record_remove(struct store *s, const struct key_record *r);
 
 /* Removes what was written before `before` (seconds since 1970) in one of KEY_RECORD_SHARDS
- * directories. Returns the number of files. */
-unsigned key_record_sweep(struct store *s, unsigned shard, uint64_t before);
+ * directories. */
+void key_record_sweep(struct store *s, unsigned shard, uint64_t before);
 
 #endif

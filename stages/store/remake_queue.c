@@ -73,7 +73,8 @@ bool remake_queue_has(struct store *s, const char *id)
 	return faccessat(s->root_fd, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-bool remake_entry_wants(const struct remake_entry *entry, const char *variant)
+/* Returns whether the entry names the variant, or all. */
+static bool wants(const struct remake_entry *entry, const char *variant)
 {
 	size_t length = strlen(variant);
 
@@ -86,4 +87,13 @@ bool remake_entry_wants(const struct remake_entry *entry, const char *variant)
 		p += strspn(p, " ");
 	}
 	return !entry->names[0];
+}
+
+uint32_t remake_entry_wanted(const struct remake_entry *entry, const struct conf *conf)
+{
+	uint32_t wanted = 0;
+
+	for (unsigned i = 0; i < conf->variant_count; i++)
+		wanted |= (uint32_t)wants(entry, conf->variant[i].name) << i;
+	return wanted;
 }

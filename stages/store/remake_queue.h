@@ -41,7 +41,7 @@ int remake_queue_drop(struct store *s, const char *id);
 /* Returns whether the image is in the queue. */
 bool remake_queue_has(struct store *s, const char *id);
 
-/* Returns whether the entry names the variant, or all. */
-bool remake_entry_wants(const struct remake_entry *entry, const char *variant);
+/* Returns the variants that the entry names, one bit for each. */
+uint32_t remake_entry_wanted(const struct remake_entry *entry, const struct conf *conf);
 
 #endif

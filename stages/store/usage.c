@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "base/text.h"
 #include "directory.h"
 #include "log/log.h"
 #include "store.h"
@@ -25,6 +26,7 @@
 
 #define FORMAT "darkroom-usage 1 %" PRIu64 "\n"
 #define LAST_ID "~" /* behind all ids */
+#define TEXT_MAX ((size_t)(USAGE_TOKENS_MAX + 1) * (USAGE_NAME_MAX + 80))
 
 void usage_init(struct usage *u)
 {
@@ -304,22 +306,19 @@ static bool read_figures(struct usage *u, int root_fd)
 /* A failure is logged: the next start counts the images. */
 static void write_figures(const struct usage *u, int root_fd)
 {
-	char *text = NULL;
-	size_t length = 0;
-	FILE *f = open_memstream(&text, &length);
-	int err = f ? 0 : -ENOMEM;
+	struct text t;
 
-	if (f) {
-		fprintf(f, FORMAT, u->day);
-		fprintf(f, "%" PRIu64 " %" PRIu64 " 0 =\n", u->all.images, u->all.bytes);
-		for (unsigned i = 0; i < u->count; i++)
-			fprintf(f, "%" PRIu64 " %" PRIu64 " %" PRIu64 " =%s\n",
-			        u->token[i].stored.images, u->token[i].stored.bytes,
-			        u->token[i].uploads, u->token[i].name);
-		err = fclose(f) ? -ENOMEM
-		                : directory_write_file(root_fd, USAGE_FILE, text, length, true);
-	}
-	free(text);
+	text_init_growable(&t, TEXT_MAX);
+	text_printf(&t, FORMAT "%" PRIu64 " %" PRIu64 " 0 =\n", u->day, u->all.images,
+	            u->all.bytes);
+	for (unsigned i = 0; i < u->count; i++)
+		text_printf(&t, "%" PRIu64 " %" PRIu64 " %" PRIu64 " =%s\n",
+		            u->token[i].stored.images, u->token[i].stored.bytes,
+		            u->token[i].uploads, u->token[i].name);
+	int err = t.overflowed ? -ENOMEM
+	                       : directory_write_file(root_fd, USAGE_FILE, t.data, t.length, true);
+
+	text_fini(&t);
 	if (err)
 		log_warning("store: cannot write " USAGE_FILE
 		            ": %s; the next start counts the images",

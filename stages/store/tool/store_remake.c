@@ -111,9 +111,7 @@ static int read_variants(struct plan *p, struct store_query *q)
 	}
 	q->word_count = 0;
 	p->entry.only_missing = q->only_missing;
-	for (unsigned i = 0; i < p->conf.variant_count; i++)
-		if (remake_entry_wants(&p->entry, p->conf.variant[i].name))
-			p->wanted |= UINT32_C(1) << i;
+	p->wanted = remake_entry_wanted(&p->entry, &p->conf);
 	return names.overflowed ? store_query_usage("too many variants") : 0;
 }
 

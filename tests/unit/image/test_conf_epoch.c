@@ -46,7 +46,7 @@ static void change_when(unsigned step_count, bool is_settled)
 	assert_int_equal(conf_epochs_prepare(&conf_epochs, &conf, &plan), 0);
 	conf_epochs_commit(&conf_epochs, is_settled);
 	assert_int_equal(conf_epochs_now(&conf_epochs)->plan.step_count, step_count);
-	assert_ptr_equal(conf_epochs_conf(&conf_epochs), &conf_epochs.all->conf);
+	assert_ptr_equal(&conf_epochs_now(&conf_epochs)->conf, &conf_epochs.all->conf);
 }
 
 static void change(unsigned step_count)

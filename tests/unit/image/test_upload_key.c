@@ -73,17 +73,13 @@ static int fail_to_look(struct storage *st, char (*id)[ULID_LENGTH + 1], unsigne
 
 static int is_there;
 
-static int look(struct storage *st, const char *id)
+static int look(struct storage *st, char (*id)[ULID_LENGTH + 1], unsigned count,
+                storage_reader *reader, void *arg)
 {
-	(void)st, (void)id;
-	return is_there;
-}
-
-static int read_nothing(struct storage *st, char (*id)[ULID_LENGTH + 1], unsigned count,
-                        storage_reader *reader, void *arg)
-{
-	(void)st, (void)id, (void)count, (void)reader, (void)arg;
-	return 0;
+	(void)st, (void)id, (void)count;
+	if (is_there > 0)
+		reader("", 0, 0, arg);
+	return is_there < 0 ? is_there : 0;
 }
 
 static int read_unsettled(struct storage *st, struct key_record *r)
@@ -170,8 +166,7 @@ static void an_image_that_cannot_be_read_is_not_removed(void **state)
 {
 	static const struct store_class files = { .key_read = read_unsettled,
 		                                  .key_write = note_write,
-		                                  .read = read_nothing,
-		                                  .has = look,
+		                                  .read = look,
 		                                  .remove = count_removal };
 	struct image_service service = { .storage.class = &files, .keys = &keys };
 

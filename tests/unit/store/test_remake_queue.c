@@ -159,6 +159,7 @@ static void entries_of_root_get_the_owner_of_their_directory(void **state)
 
 static void an_entry_wants_the_names_that_it_has(void **state)
 {
+	static struct conf conf = { .variant_count = 2, .variant = { { .name = "none" } } };
 	static const struct {
 		const char *names, *variant;
 		bool wants;
@@ -172,7 +173,8 @@ static void an_entry_wants_the_names_that_it_has(void **state)
 	(void)state;
 	for (size_t i = 0; i < COUNT_OF(cases); i++) {
 		snprintf(entry.names, sizeof entry.names, "%s", cases[i].names);
-		assert_int_equal(remake_entry_wants(&entry, cases[i].variant), cases[i].wants);
+		snprintf(conf.variant[1].name, sizeof conf.variant[1].name, "%s", cases[i].variant);
+		assert_int_equal(remake_entry_wanted(&entry, &conf) >> 1, cases[i].wants);
 	}
 }
 

@@ -235,7 +235,7 @@ static struct storage_explanation explained(const char *variant, uint64_t max_ag
 {
 	struct storage_explanation e = { .id = ID, .variant = variant, .max_age_ms = max_age_ms };
 
-	storage_explain(document, sizeof document - 1, 0, &e);
+	explain(document, sizeof document - 1, 0, &e);
 	return e;
 }
 
