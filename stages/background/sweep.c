@@ -129,6 +129,30 @@ static bool list_oldest(struct sweep *r, struct store_page *page)
 	return page->count > 0 && !r->is_over;
 }
 
+static bool has_too_much(const struct sweep *r)
+{
+	struct usage_total total = usage_total(&r->feeder.service->store.usage);
+
+	return r->max_bytes && total.is_complete && total.all.bytes > r->max_bytes;
+}
+
+/* Removes the oldest images within the bounds of the page, all or as long as there are too many. */
+static void remove_oldest(struct sweep *r, struct store_page *page, enum sweep_reason reason)
+{
+	bool is_due = true;
+
+	while (is_due && list_oldest(r, page)) {
+		for (unsigned i = 0; i < page->count && is_due && !r->is_over; i++) {
+			remove_one(r, page->id[i], reason);
+			is_due = reason != SWEEP_TOO_MUCH || has_too_much(r);
+		}
+		end_batch(r);
+		if (page->count < page->max)
+			return;
+		store_page_advance(page);
+	}
+}
+
 static void remove_too_old(struct sweep *r)
 {
 	uint64_t now_ms = (uint64_t)time(NULL) * MS_PER_S;
@@ -137,38 +161,7 @@ static void remove_too_old(struct sweep *r)
 	if (!r->max_age_ms || now_ms < r->max_age_ms)
 		return;
 	ulid_bound(now_ms - r->max_age_ms, '0', page.before);
-	while (list_oldest(r, &page)) {
-		for (unsigned i = 0; i < page.count && !r->is_over; i++)
-			remove_one(r, page.id[i], SWEEP_TOO_OLD);
-		end_batch(r);
-		if (page.count < page.max)
-			return;
-		store_page_advance(&page);
-	}
-}
-
-static bool has_too_much(const struct sweep *r)
-{
-	struct usage_total total = usage_total(&r->feeder.service->store.usage);
-
-	return r->max_bytes && total.is_complete && total.all.bytes > r->max_bytes;
-}
-
-/* Each list begins with the oldest image that is left: others may have come meanwhile. */
-static void remove_too_much(struct sweep *r)
-{
-	uint64_t total = 0;
-
-	do {
-		struct store_page page = { .max = 0 };
-
-		total = r->total;
-		if (!has_too_much(r) || !list_oldest(r, &page))
-			return;
-		for (unsigned i = 0; i < page.count && !r->is_over && has_too_much(r); i++)
-			remove_one(r, page.id[i], SWEEP_TOO_MUCH);
-		end_batch(r);
-	} while (!r->is_over && r->total > total);
+	remove_oldest(r, &page, SWEEP_TOO_OLD);
 }
 
 /* Records of Idempotency-Key: some directories in each run. Their age also counts when one is read,
@@ -293,8 +286,8 @@ static void run_once(struct sweep *r)
 		remove_expired(r);
 	if (by_age && !r->is_over)
 		remove_too_old(r);
-	if (!r->is_over)
-		remove_too_much(r);
+	if (!r->is_over && has_too_much(r))
+		remove_oldest(r, &(struct store_page){ .max = 0 }, SWEEP_TOO_MUCH);
 	if (!r->is_over)
 		remove_keys(r);
 	if (by_age && !r->is_over)

@@ -71,14 +71,6 @@ static inline const struct conf_epoch *conf_epochs_now(const struct conf_epochs 
 	return atomic_load_explicit(&s->now, memory_order_acquire);
 }
 
-/* Returns the plan of a level of overload.degrade, of the highest one for more. */
-static inline const struct plan *conf_epoch_plan(const struct conf_epoch *epoch, unsigned level)
-{
-	if (level > epoch->degrade.count)
-		level = epoch->degrade.count;
-	return level ? &epoch->degraded[level - 1] : &epoch->plan;
-}
-
 /* Returns a reference to the current epoch. */
 struct conf_epoch *conf_epoch_ref(struct conf_epochs *s);
 void conf_epoch_unref(struct conf_epochs *s, struct conf_epoch *epoch);

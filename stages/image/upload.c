@@ -46,9 +46,10 @@ struct upload *upload_new(struct image_service *s, unsigned level, uint8_t *body
                           unsigned bad_parts_max)
 {
 	struct conf_epoch *epoch = conf_epoch_ref(&s->epochs);
-	/* A reload may have removed steps since the upload was admitted. */
-	unsigned level_max = epoch->degrade.count;
-	const struct plan *plan = conf_epoch_plan(epoch, level);
+
+	if (level > epoch->degrade.count) /* a reload has removed steps since it was admitted */
+		level = epoch->degrade.count;
+	const struct plan *plan = level ? &epoch->degraded[level - 1] : &epoch->plan;
 	struct layout l = layout_of(plan, images_max, bad_parts_max);
 	uint8_t *memory = pool_get(l.size);
 	struct upload *u = (struct upload *)(void *)memory;
@@ -65,7 +66,7 @@ struct upload *upload_new(struct image_service *s, unsigned level, uint8_t *body
 	u->magic = UPLOAD_MAGIC;
 	u->epoch = epoch;
 	u->plan = plan;
-	u->level = level < level_max ? level : level_max;
+	u->level = level;
 	atomic_init(&u->refs, 1);
 	u->service = s;
 	u->body = body;

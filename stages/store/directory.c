@@ -80,19 +80,15 @@ int directory_make(int at, const char *name, mode_t mode)
 
 int directory_remove(int at, const char *name)
 {
-	int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *dir = directory_list(at, name);
 	const char *file;
 
-	if (fd < 0)
-		return unlinkat(at, name, 0) ? -errno : 0;
-	DIR *dir = fdopendir(fd);
-
-	if (!dir) {
-		close(fd);
+	if (!dir && errno == ENOMEM)
 		return -ENOMEM;
-	}
+	if (!dir)
+		return unlinkat(at, name, 0) ? -errno : 0;
 	while ((file = directory_next(dir)))
-		unlinkat(fd, file, 0);
+		unlinkat(dirfd(dir), file, 0);
 	closedir(dir);
 	return unlinkat(at, name, AT_REMOVEDIR) ? -errno : 0;
 }
