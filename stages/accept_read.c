@@ -109,8 +109,8 @@ static void drain(struct io_loop *io)
 	}
 	/* Release: publishes the connections accepted. */
 	atomic_fetch_add_explicit(&io->http->ios_closed, 1, memory_order_release);
-	for (struct conn *c = io->conns; c; c = next) {
-		next = c->next;
+	for (struct conn *c = LIST_FIRST(&io->conns); c; c = next) {
+		next = LIST_NEXT(c, entry);
 		visit_enter(io->visit);
 		io->served++;
 		conn_drain(io->visit, c);
@@ -125,8 +125,8 @@ static void close_admin(struct io_loop *io)
 	struct conn *next;
 
 	io_update_listening(io);
-	for (struct conn *c = io->conns; c; c = next) {
-		next = c->next;
+	for (struct conn *c = LIST_FIRST(&io->conns); c; c = next) {
+		next = LIST_NEXT(c, entry);
 		if (c->kind == CONN_ADMIN && c->place == CONN_IN_LOOP)
 			conn_abandon(c);
 	}
@@ -166,8 +166,8 @@ static void accept_read_worker_fini(struct visit *v, void *scratch)
 	struct io_loop *io = scratch;
 
 	io->is_draining = true; /* ending connections must not start accepting again */
-	while (io->conns)
-		conn_abandon(io->conns);
+	while (!LIST_EMPTY(&io->conns))
+		conn_abandon(LIST_FIRST(&io->conns));
 	io_loop_fini(io);
 	/* If another stage cannot be initialised, the worker never serves. A drain
 	 * must not wait for it. */

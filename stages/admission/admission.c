@@ -20,22 +20,49 @@
 
 /* ---- begin and end ---- */
 
-static void read_params(struct overload_params *p, const struct conf *conf)
+static struct overload_params params_of(const struct conf *conf, const struct conf_classes *classes,
+                                        const struct conf_degrade *degrade)
 {
-	overload_params_from(p, conf, cores_usable());
-	if (conf->scheduler.threads < p->cores) /* more threads do not process more at once */
-		p->cores = (unsigned)conf->scheduler.threads;
+	unsigned cores = cores_usable(), threads = (unsigned)conf->scheduler.threads;
+	struct overload_params p = {
+		.controller = conf->overload.controller,
+		.samples = (unsigned)conf->experiment.overload_samples,
+		.interval_ns = conf->experiment.overload_interval_ms * NS_PER_MS,
+		.control = {
+			.smoothing = (double)conf->experiment.welsh_smoothing / 1000,
+			.increase_below = (double)conf->experiment.welsh_increase_below / 1000,
+			.decrease_above = (double)conf->experiment.welsh_decrease_above / 1000,
+			.increase = (double)conf->experiment.welsh_increase / 1000,
+			.increase_offset = (double)conf->experiment.welsh_increase_offset / 1000,
+			.decrease = (double)conf->experiment.welsh_decrease / 1000,
+			.rate_min = (double)conf->experiment.welsh_rate_min / 1000,
+			.rate_max = (double)conf->experiment.welsh_rate_max / 1000,
+			.decrease_lower = (double)conf->experiment.welsh_decrease_lower / 1000,
+			.decrease_patience = (unsigned)conf->experiment.welsh_decrease_patience,
+		},
+		.class_count = classes->count + 1,
+		/* more threads than cores do not process more at once */
+		.cores = threads < cores ? threads : cores,
+		.images_max = conf->limits.images_in_flight,
+		.degrade_steps = degrade->count,
+	};
+
+	for (unsigned i = 0; i < p.class_count; i++) {
+		uint64_t ms = i < classes->count ? classes->class[i].target_ms : 0;
+
+		p.target_s[i] = (double)(ms ? ms : conf->overload.target_p90_ms) / 1000;
+	}
+	return p;
 }
 
 void admission_init(struct admission *a, const struct conf *conf)
 {
-	struct overload_params params;
-
 	memset(a, 0, sizeof *a);
 	pthread_mutex_init(&a->lock, NULL);
-	read_params(&params, conf);
 	conf_classes_parse(conf->overload.classes, &a->classes);
 	conf_degrade_parse(conf->overload.degrade, &a->degrade);
+	struct overload_params params = params_of(conf, &a->classes, &a->degrade);
+
 	clients_init(&a->clients);
 	client_rates_init(&a->rates);
 	overload_init(&a->overload, &params, clock_ns());
@@ -51,13 +78,13 @@ void admission_fini(struct admission *a)
 
 void admission_change(struct admission *a, const struct conf *conf)
 {
-	struct overload_params params;
 	struct conf_degrade degrade;
 
-	read_params(&params, conf);
 	conf_degrade_parse(conf->overload.degrade, &degrade);
 	pthread_mutex_lock(&a->lock);
 	conf_classes_parse(conf->overload.classes, &a->classes);
+	struct overload_params params = params_of(conf, &a->classes, &degrade);
+
 	if (memcmp(&degrade, &a->degrade, sizeof degrade) != 0) {
 		a->degrade = degrade;
 		memset(a->degraded, 0, sizeof a->degraded);

@@ -79,16 +79,12 @@ static struct turn_slot *next_slot(struct client_turns *t, struct turn_slot *own
 /* An image that was kept before is the oldest. */
 static void keep(struct turn_slot *s, struct turn *turn)
 {
-	turn->next = NULL;
-	if (!s->first) {
-		s->first = s->last = turn;
-	} else if (turn->was_kept) {
-		turn->next = s->first;
-		s->first = turn;
-	} else {
-		s->last->next = turn;
+	struct turn **at = turn->was_kept || !s->first ? &s->first : &s->last->next;
+
+	turn->next = turn->was_kept ? *at : NULL;
+	*at = turn;
+	if (!turn->next)
 		s->last = turn;
-	}
 	turn->was_kept = true;
 	s->kept++;
 }

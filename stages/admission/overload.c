@@ -8,8 +8,6 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "conf/conf.h"
-#include "conf/conf_classes.h"
-#include "conf/conf_degrade.h"
 
 #define SLOT_NS (250 * NS_PER_MS)
 #define PENDING_WORK_MAX (UINT64_C(1) << 20) /* of one upload; a client may announce any length */
@@ -239,48 +237,6 @@ static bool degrade_is_over(const struct degrade *d, const struct degrade_params
 }
 
 /* ---- parameters ---- */
-
-static void set_classes(struct overload_params *p, const struct conf *conf)
-{
-	struct conf_classes classes;
-
-	if (!conf_classes_parse(conf->overload.classes, &classes))
-		classes.count = 0; /* it was checked with the configuration */
-	p->class_count = classes.count + 1;
-	for (unsigned i = 0; i < p->class_count; i++) {
-		uint64_t ms = i < classes.count ? classes.class[i].target_ms : 0;
-
-		p->target_s[i] = (double)(ms ? ms : conf->overload.target_p90_ms) / 1000;
-	}
-}
-
-void overload_params_from(struct overload_params *p, const struct conf *conf, unsigned cores)
-{
-	struct conf_degrade degrade;
-
-	*p = (struct overload_params){
-		.controller = conf->overload.controller,
-		.samples = (unsigned)conf->experiment.overload_samples,
-		.interval_ns = conf->experiment.overload_interval_ms * NS_PER_MS,
-		.control = {
-			.smoothing = (double)conf->experiment.welsh_smoothing / 1000,
-			.increase_below = (double)conf->experiment.welsh_increase_below / 1000,
-			.decrease_above = (double)conf->experiment.welsh_decrease_above / 1000,
-			.increase = (double)conf->experiment.welsh_increase / 1000,
-			.increase_offset = (double)conf->experiment.welsh_increase_offset / 1000,
-			.decrease = (double)conf->experiment.welsh_decrease / 1000,
-			.rate_min = (double)conf->experiment.welsh_rate_min / 1000,
-			.rate_max = (double)conf->experiment.welsh_rate_max / 1000,
-			.decrease_lower = (double)conf->experiment.welsh_decrease_lower / 1000,
-			.decrease_patience = (unsigned)conf->experiment.welsh_decrease_patience,
-		},
-		.cores = cores,
-		.images_max = conf->limits.images_in_flight,
-	};
-	if (conf_degrade_parse(conf->overload.degrade, &degrade))
-		p->degrade_steps = degrade.count;
-	set_classes(p, conf);
-}
 
 static void set_degrade_params(struct overload *o)
 {

@@ -24,8 +24,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct conf;
-
 #define OVERLOAD_SAMPLES_MAX 1000
 #define OVERLOAD_RETRY_MAX_S 60
 #define WORK_PER_IMAGE 16384
@@ -174,9 +172,6 @@ struct overload {
 /* Returns how much admitted work the class may find when it arrives. The capacity is known. Each
  * class leaves half of the room of the next higher one free. */
 double control_backlog_limit(const struct control *c, unsigned class);
-
-/* Copies the parameters from a configuration. */
-void overload_params_from(struct overload_params *p, const struct conf *conf, unsigned cores);
 
 void overload_init(struct overload *o, const struct overload_params *p, uint64_t now_ns);
 

@@ -97,7 +97,7 @@ struct conn_wait {
 /* The place of a connection in a line (io_loop.h); zeroed: none. */
 struct conn_line_place {
 	struct conn_line *line;
-	struct conn *previous, *next;
+	TAILQ_ENTRY(conn) entry;
 	uint64_t since_ns;
 };
 
@@ -191,7 +191,7 @@ struct conn {
 	struct client_key source;
 	struct conn_count counted;
 	/* the I/O thread only */
-	struct conn *next, **link;
+	LIST_ENTRY(conn) entry;
 	struct conn_line_place in_line;
 	enum conn_place place;
 	struct reactor_watch readable, writable;

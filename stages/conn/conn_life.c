@@ -41,31 +41,16 @@ enum conn_step conn_end(struct visit *v, struct conn *c)
 static void line_add(struct conn_line *line, struct conn *c)
 {
 	assert(!c->in_line.line);
-	c->in_line = (struct conn_line_place){ .line = line,
-		                               .previous = line->last,
-		                               .since_ns = clock_ns() };
-	if (line->last)
-		line->last->in_line.next = c;
-	else
-		line->first = c;
-	line->last = c;
+	c->in_line.line = line;
+	c->in_line.since_ns = clock_ns();
+	TAILQ_INSERT_TAIL(line, c, in_line.entry);
 }
 
 static void line_remove(struct conn *c)
 {
-	struct conn_line_place *place = &c->in_line;
-
-	if (!place->line)
-		return;
-	if (place->previous)
-		place->previous->in_line.next = place->next;
-	else
-		place->line->first = place->next;
-	if (place->next)
-		place->next->in_line.previous = place->previous;
-	else
-		place->line->last = place->previous;
-	*place = (struct conn_line_place){ .line = NULL };
+	if (c->in_line.line)
+		TAILQ_REMOVE(c->in_line.line, c, in_line.entry);
+	c->in_line.line = NULL;
 }
 
 /* Connections that may be closed for others have a place in a line. */
@@ -74,7 +59,7 @@ static void take_place(struct conn *c)
 	if (c->kind == CONN_REJECTED)
 		line_add(&c->io->rejected, c);
 	else if (c->kind == CONN_COUNTED && c->state <= CONN_READ_HEAD)
-		line_add(c->is_used ? &c->io->kept : &c->io->without_request, c);
+		line_add(c->is_used ? &c->io->kept : &c->io->fresh, c);
 }
 
 /* ---- in the loop ---- */
@@ -243,15 +228,6 @@ static void on_timer(void *arg)
 
 /* ---- begin and end ---- */
 
-static void link_to(struct io_loop *io, struct conn *c)
-{
-	c->next = io->conns;
-	c->link = &io->conns;
-	if (c->next)
-		c->next->link = &c->next;
-	io->conns = c;
-}
-
 struct conn *conn_new(struct io_loop *io, int fd, const struct client_key *peer,
                       enum conn_kind kind)
 {
@@ -287,7 +263,7 @@ struct conn *conn_new(struct io_loop *io, int fd, const struct client_key *peer,
 		 header = conn_conf(c)->limits.header_timeout_ms;
 
 	conn_set_timeout(c, header < idle ? header : idle);
-	link_to(io, c);
+	LIST_INSERT_HEAD(&io->conns, c, entry);
 	return c;
 }
 
@@ -309,9 +285,7 @@ static void close_socket(struct conn *c)
 	reactor_timer_fini(&c->timeout.timer);
 	thread_use_close(c->fd);
 	c->io->shed_count -= c->linger.is_on && c->is_shed;
-	*c->link = c->next;
-	if (c->next)
-		c->next->link = c->link;
+	LIST_REMOVE(c, entry);
 	count(c, -1);
 	io_update_listening(c->io);
 }
@@ -378,9 +352,9 @@ static bool has_unread(const struct conn *c)
 /* Returns the first connection of the line that is idle, or NULL. */
 static struct conn *first_idle(const struct conn_line *line)
 {
-	struct conn *c = line->first;
+	struct conn *c = TAILQ_FIRST(line);
 
-	for (unsigned i = 0; c && i < LOOKED_AT_MAX; i++, c = c->in_line.next)
+	for (unsigned i = 0; c && i < LOOKED_AT_MAX; i++, c = TAILQ_NEXT(c, in_line.entry))
 		if (!has_unread(c))
 			return c;
 	return NULL;
@@ -390,7 +364,7 @@ static struct conn *first_idle(const struct conn_line *line)
  * longer, and at least 2 s, while there is one without. Returns false if there is none. */
 static bool close_idle(struct io_loop *io)
 {
-	struct conn *c = first_idle(&io->without_request), *kept = first_idle(&io->kept);
+	struct conn *c = first_idle(&io->fresh), *kept = first_idle(&io->kept);
 	uint64_t now_ns = clock_ns(), idle_ns = kept ? now_ns - kept->in_line.since_ns : 0;
 
 	if (!c || (idle_ns > KEPT_MIN_NS && idle_ns > KEPT_LONGER * (now_ns - c->in_line.since_ns)))
@@ -426,8 +400,8 @@ static void reject(struct conn *c)
 	count(c, 1);
 	c->closes = true;
 	c->state = CONN_REFUSE;
-	if (io->count[CONN_REJECTED] > REJECTED_MAX && io->rejected.first)
-		close_now(io->visit, io->rejected.first);
+	if (io->count[CONN_REJECTED] > REJECTED_MAX && !TAILQ_EMPTY(&io->rejected))
+		close_now(io->visit, TAILQ_FIRST(&io->rejected));
 	else if (io->count[CONN_REJECTED] > REJECTED_MAX)
 		c->state = CONN_CLOSE;
 	unpark(io->visit, c);

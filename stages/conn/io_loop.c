@@ -29,7 +29,7 @@ static bool should_listen(const struct io_loop *io, unsigned i)
 	                : io->is_draining)
 		return false;
 	if (io->mode != IO_OWN_LISTENER)
-		return io->mode == IO_THREAD_PER_CONNECTION && !io->conns;
+		return io->mode == IO_THREAD_PER_CONNECTION && LIST_EMPTY(&io->conns);
 	return l->is_admin ? io->instance == 0
 	                   : i == io->instance || io->http->listeners.is_activated;
 }
@@ -124,6 +124,10 @@ int io_loop_init(struct io_loop *io, struct http_server *http, unsigned instance
 	io->http = http;
 	io->instance = instance;
 	io->mode = IO_RETIRED;
+	LIST_INIT(&io->conns);
+	TAILQ_INIT(&io->fresh);
+	TAILQ_INIT(&io->kept);
+	TAILQ_INIT(&io->rejected);
 	io->reactor = reactor_new();
 	if (!io->reactor) {
 		err = -errno;

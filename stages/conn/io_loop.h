@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/queue.h>
 #include <time.h>
 
 #include "base/reactor.h"
@@ -27,10 +28,8 @@ enum conn_kind {
 	CONN_KIND_COUNT
 };
 
-/* Connections in the order in which they began to wait. Zeroed: empty. */
-struct conn_line {
-	struct conn *first, *last;
-};
+/* Connections in the order in which they began to wait. */
+TAILQ_HEAD(conn_line, conn);
 
 /* From which listeners a thread accepts. A reload may change it at any time. */
 enum io_mode {
@@ -60,15 +59,14 @@ struct io_loop {
 	enum io_mode mode;
 	struct reactor_timer pause; /* accepting resumes when it fires */
 	bool is_paused;
-	bool has_logged_pause; /* since the last accepted connection */
-	bool is_draining;      /* counted in http->ios_closed */
-	bool is_done;          /* counted in http->ios_done */
-	struct conn *conns;    /* all, doubly linked */
+	bool has_logged_pause;            /* since the last accepted connection */
+	bool is_draining;                 /* counted in http->ios_closed */
+	bool is_done;                     /* counted in http->ios_done */
+	LIST_HEAD(conn_list, conn) conns; /* all */
 	unsigned count[CONN_KIND_COUNT];
-	unsigned shed_count; /* with a refused upload, until they are closed */
-	struct conn_line
-		without_request;      /* counted ones in the loop, before their first response */
-	struct conn_line kept;        /* the same, after it; without a request as well */
+	unsigned shed_count;          /* with a refused upload, until they are closed */
+	struct conn_line fresh;       /* counted ones in the loop, before their first request */
+	struct conn_line kept;        /* the same, after a response; without a request as well */
 	struct conn_line rejected;    /* in the loop */
 	char copy[RESPONSE_COPY_MAX]; /* scratch of response_send() */
 	time_t date_s;                /* the second of `date` */

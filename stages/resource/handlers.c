@@ -117,13 +117,13 @@ static enum conn_step handle_readyz(struct conn *c)
 	return CONN_STEP_AGAIN;
 }
 
-static enum conn_step handle_stats(struct conn *c)
+static enum conn_step handle_report(struct conn *c, const char *type,
+                                    void (*write)(const struct report_source *source,
+                                                  struct text *to))
 {
-	const struct http_reports *reports = &c->io->http->admin->reports;
-
 	respond_start(c, 200, REPORT_BODY_MAX);
-	respond_content(c, "application/json");
-	reports->stats(reports->source, &c->response.body);
+	respond_content(c, type);
+	write(c->io->http->admin->reports.source, &c->response.body);
 	return respond_finish(c);
 }
 
@@ -144,16 +144,6 @@ static enum conn_step handle_stream(struct conn *c)
 	respond_content(c, "text/event-stream");
 	c->pass_on = begin_stream;
 	c->response.is_endless = c->closes = true;
-	return respond_finish(c);
-}
-
-static enum conn_step handle_metrics(struct conn *c)
-{
-	const struct http_reports *reports = &c->io->http->admin->reports;
-
-	respond_start(c, 200, REPORT_BODY_MAX);
-	respond_content(c, METRICS_CONTENT_TYPE);
-	reports->metrics(reports->source, &c->response.body);
 	return respond_finish(c);
 }
 
@@ -187,6 +177,8 @@ static enum conn_step handle_graph(struct conn *c)
 
 enum conn_step handle_request(struct visit *v, struct conn *c)
 {
+	const struct http_reports *reports = &c->io->http->admin->reports;
+
 	if (c->request.method == METHOD_OPTIONS)
 		return handle_options(c);
 	switch (c->route.kind) {
@@ -204,7 +196,7 @@ enum conn_step handle_request(struct visit *v, struct conn *c)
 	case ROUTE_STREAM:
 		return handle_stream(c);
 	case ROUTE_METRICS:
-		return handle_metrics(c);
+		return handle_report(c, METRICS_CONTENT_TYPE, reports->metrics);
 	case ROUTE_GRAPH:
 	case ROUTE_GRAPH_SVG:
 		return handle_graph(c);
@@ -216,6 +208,6 @@ enum conn_step handle_request(struct visit *v, struct conn *c)
 		return handle_control(v, c);
 	default:
 		assert(c->route.kind == ROUTE_STATS);
-		return handle_stats(c);
+		return handle_report(c, "application/json", reports->stats);
 	}
 }

@@ -135,7 +135,7 @@ void one_thread_run(void)
 
 bool one_thread_pass_time(void)
 {
-	struct conn *c = io()->conns;
+	struct conn *c = LIST_FIRST(&io()->conns);
 
 	if (!c)
 		return false;
@@ -170,7 +170,7 @@ void one_thread_check_idle(void)
 {
 	struct budget_usage usage;
 
-	assert(!io()->conns && io()->count[CONN_COUNTED] == 0);
+	assert(LIST_EMPTY(&io()->conns) && io()->count[CONN_COUNTED] == 0);
 	assert(atomic_load(&own.http.connections) == 0);
 	assert(admission_in_flight(&own.images.admission) == 0);
 	budget_usage(&own.images.budget, &usage);

@@ -48,10 +48,12 @@ static void cores_that_the_quota_does_not_grant_do_not_count(void **state)
 	put(membership, sizeof membership, directory, "membership", "0::/\n");
 	put(quota, sizeof quota, directory, "cpu.max", "200000 100000\n");
 	cores_read(64, membership, directory);
-	read_params(&p, &conf);
+	p = params_of(&conf, &(struct conf_classes){ .count = 0 },
+	              &(struct conf_degrade){ .count = 0 });
 	assert_int_equal(p.cores, 2);
 	conf.scheduler.threads = 1;
-	read_params(&p, &conf);
+	p = params_of(&conf, &(struct conf_classes){ .count = 0 },
+	              &(struct conf_degrade){ .count = 0 });
 	assert_int_equal(p.cores, 1);
 	assert_int_equal(unlink(membership), 0);
 	assert_int_equal(unlink(quota), 0);

@@ -58,7 +58,7 @@ static struct conn *connect_client(int *client)
 static void disconnect(struct conn *c, int client)
 {
 	conn_abandon(c);
-	assert_null(io.conns);
+	assert_true(LIST_EMPTY(&io.conns));
 	assert_int_equal(http.connections, 0);
 	reactor_free(io.reactor);
 	close(client);
