@@ -72,8 +72,8 @@ static enum verdict check_limits(const struct decoder *d, const struct conf *con
                                  struct problem *p)
 {
 	uint64_t width = d->in.image_width, height = d->in.image_height;
-	bool is_buffered = decoder_is_buffered(d);
-	uint64_t pixels_max = is_buffered ? conf->limits.pixels_progressive : conf->limits.pixels;
+	uint64_t pixels_max =
+		d->is_buffered ? conf->limits.pixels_progressive : conf->limits.pixels;
 
 	if (width > conf->limits.width)
 		problem_set_limit(p, 413, "image-too-large", "limits.width", conf->limits.width,
@@ -83,7 +83,7 @@ static enum verdict check_limits(const struct decoder *d, const struct conf *con
 		                  height);
 	else if (width * height > pixels_max)
 		problem_set_limit(p, 413, "too-many-pixels",
-		                  is_buffered ? "limits.pixels_progressive" : "limits.pixels",
+		                  d->is_buffered ? "limits.pixels_progressive" : "limits.pixels",
 		                  pixels_max, width * height);
 	else
 		return GO_ON;

@@ -33,27 +33,20 @@ static const int dct_sizes[SIZE_COUNT] = { 1, 2, 4, 8 };
 
 #define PREMATURE_END "Premature end of JPEG file"
 
-static void set_fault(struct decoder *d, enum decoder_fault fault, const char *text)
-{
-	d->fault = fault;
-	snprintf(d->fault_text, sizeof(d->fault_text), "%s", text);
-}
-
 /* Sets the fault and returns by longjmp() to errors.failed. */
 _Noreturn static void fail(struct decoder *d, enum decoder_fault fault, const char *text)
 {
-	set_fault(d, fault, text);
+	d->fault = fault;
+	snprintf(d->fault_text, sizeof(d->fault_text), "%s", text);
 	longjmp(d->errors.failed, 1);
 }
 
-/* Notes that pixels are lost; the first text stays. Fails if the decoder stops on loss. */
+/* Notes that pixels are lost. Fails if the decoder stops on loss. */
 static void note_loss(struct decoder *d, const char *text)
 {
-	if (!d->has_lost)
-		snprintf(d->lost_text, sizeof(d->lost_text), "%s", text);
 	d->has_lost = true;
 	if (d->stop_on_loss)
-		fail(d, DECODER_DAMAGED, d->lost_text);
+		fail(d, DECODER_DAMAGED, text);
 }
 
 /* ---- scans: their work, and what they leave over ---- */
@@ -233,12 +226,51 @@ static enum decoder_fault fault_of(int message)
 	}
 }
 
-static void on_error(j_common_ptr c)
+static const char *unsupported_process(unsigned sof)
+{
+	switch (sof) {
+	case 0xc3:
+	case 0xc7:
+	case 0xcb:
+	case 0xcf:
+		return "lossless JPEG is not supported";
+	case 0xc5:
+	case 0xc6:
+	case 0xcd:
+	case 0xce:
+		return "hierarchical JPEG is not supported";
+	default:
+		return "this JPEG process is not supported";
+	}
+}
+
+_Noreturn static void fail_precision(struct decoder *d, int bits)
 {
 	char text[JMSG_LENGTH_MAX];
 
-	c->err->format_message(c, text);
-	fail(c->client_data, fault_of(c->err->msg_code), text);
+	snprintf(text, sizeof text, "samples of %d bits are not supported, only of 8", bits);
+	fail(d, DECODER_UNSUPPORTED, text);
+}
+
+/* Faults of a header are reworded for readers who do not know libjpeg. */
+static void on_error(j_common_ptr c)
+{
+	struct decoder *d = c->client_data;
+	const struct jpeg_error_mgr *err = c->err;
+	enum decoder_fault fault = fault_of(err->msg_code);
+	char text[JMSG_LENGTH_MAX];
+
+	if (err->msg_code == JERR_BAD_PRECISION)
+		fail_precision(d, err->msg_parm.i[0]);
+	if (err->msg_code == JERR_SOF_UNSUPPORTED)
+		fail(d, fault, unsupported_process((unsigned)err->msg_parm.i[0]));
+	if (err->msg_code == JERR_EMPTY_IMAGE && d->in.num_components > 0 && d->in.image_width > 0)
+		fail(d, DECODER_UNSUPPORTED,
+		     "a height of 0, to be defined later (DNL), is not supported");
+	if (d->state == DECODER_HEADER && d->has_ended_early && fault == DECODER_DAMAGED)
+		fail(d, fault, PREMATURE_END);
+	err->format_message(c, text);
+	fail(d, fault, text);
 }
 
 /* Returns whether pixels are missing after this warning of libjpeg. Common mistakes of cameras do
@@ -291,52 +323,6 @@ static void init_errors(struct decoder *d)
 	d->errors.mgr.error_exit = on_error;
 	d->errors.mgr.emit_message = on_message;
 	d->errors.mgr.output_message = on_output_message;
-}
-
-static const char *unsupported_process(unsigned sof)
-{
-	switch (sof) {
-	case 0xc3:
-	case 0xc7:
-	case 0xcb:
-	case 0xcf:
-		return "lossless JPEG is not supported";
-	case 0xc5:
-	case 0xc6:
-	case 0xcd:
-	case 0xce:
-		return "hierarchical JPEG is not supported";
-	default:
-		return "this JPEG process is not supported";
-	}
-}
-
-/* Rewords the fault of a header for readers who do not know libjpeg. */
-static void explain_fault(struct decoder *d)
-{
-	const struct jpeg_error_mgr *err = &d->errors.mgr;
-	char text[JMSG_LENGTH_MAX];
-
-	switch (err->msg_code) {
-	case JERR_BAD_PRECISION:
-		snprintf(text, sizeof(text), "samples of %d bits are not supported, only of 8",
-		         err->msg_parm.i[0]);
-		set_fault(d, DECODER_UNSUPPORTED, text);
-		break;
-	case JERR_SOF_UNSUPPORTED:
-		set_fault(d, DECODER_UNSUPPORTED,
-		          unsupported_process((unsigned)err->msg_parm.i[0]));
-		break;
-	case JERR_EMPTY_IMAGE:
-		if (d->in.num_components > 0 && d->in.image_width > 0)
-			set_fault(d, DECODER_UNSUPPORTED,
-			          "a height of 0, to be defined later (DNL), is not supported");
-		break;
-	default:
-		if (d->has_ended_early && d->fault == DECODER_DAMAGED)
-			set_fault(d, DECODER_DAMAGED, PREMATURE_END);
-		break;
-	}
 }
 
 /* ---- DC coefficients that no picture has ---- */
@@ -403,11 +389,8 @@ static void check_supported(struct decoder *d)
 		fail(d, DECODER_UNSUPPORTED, "arithmetic coding is not supported");
 	if (in->comp_info[0].DCT_scaled_size != DCTSIZE)
 		fail(d, DECODER_UNSUPPORTED, "lossless JPEG is not supported");
-	if (in->data_precision != 8) {
-		snprintf(text, sizeof(text), "samples of %d bits are not supported, only of 8",
-		         in->data_precision);
-		fail(d, DECODER_UNSUPPORTED, text);
-	}
+	if (in->data_precision != 8)
+		fail_precision(d, in->data_precision);
 	if (in->num_components == 2 || in->num_components > PLANE_MAX) {
 		snprintf(text, sizeof(text), "%d components are not supported, only 1, 3 and 4",
 		         in->num_components);
@@ -429,10 +412,8 @@ enum decoder_result decoder_open(struct decoder *d, const uint8_t *jpeg, size_t 
 	d->fault = 0;
 	d->has_lost = d->has_ended_early = d->stop_on_loss = false;
 	d->rows_done = 0;
-	d->errors.mgr.msg_code = 0;
 	d->state = DECODER_HEADER;
 	if (setjmp(d->errors.failed)) {
-		explain_fault(d);
 		decoder_close(d);
 		return DECODER_FAILED;
 	}
@@ -447,11 +428,6 @@ enum decoder_result decoder_open(struct decoder *d, const uint8_t *jpeg, size_t 
 void decoder_use_libjpeg(struct decoder *d)
 {
 	d->has_entropy = false;
-}
-
-bool decoder_is_buffered(const struct decoder *d)
-{
-	return d->is_buffered;
 }
 
 bool decoder_is_cut(const struct decoder *d)
@@ -526,7 +502,7 @@ uint64_t decoder_working_bytes(const struct decoder *d)
 
 	if (d->has_entropy)
 		return WORKING_BYTES + entropy_bytes(&d->in);
-	if (!decoder_is_buffered(d))
+	if (!d->is_buffered)
 		return WORKING_BYTES;
 	for (int c = 0; c < d->in.num_components; c++) {
 		const jpeg_component_info *ci = &d->in.comp_info[c];

@@ -49,9 +49,11 @@ struct decoder {
 	/* public: the reason of a failure */
 	enum decoder_fault fault;
 	char fault_text[JMSG_LENGTH_MAX];
-	/* public: whether pixels are lost, and the first reason; after DECODER_DONE */
+	/* public: whether pixels are lost; after DECODER_DONE */
 	bool has_lost;
-	char lost_text[JMSG_LENGTH_MAX];
+	/* public: whether the whole image is buffered as coefficients before the first row is
+	 * decoded; after decoder_open() */
+	bool is_buffered;
 
 	/* private below this line */
 	enum {
@@ -71,7 +73,6 @@ struct decoder {
 	uint64_t visits;             /* of blocks, by all scans so far */
 	boolean (*decode_mcu)(j_decompress_ptr, JBLOCKROW *); /* libjpeg's own */
 	int dc_max[D_MAX_BLOCKS_IN_MCU];
-	bool is_buffered;
 	bool has_entropy; /* entropy.h decodes the file */
 	bool stop_on_loss;
 	bool has_ended_early; /* EOI is missing, which is harmless if all pixels are there */
@@ -99,10 +100,6 @@ bool decoder_is_cut(const struct decoder *d);
 
 /* Leaves the Huffman codes of this file to libjpeg. After decoder_open(). */
 void decoder_use_libjpeg(struct decoder *d);
-
-/* Returns whether the whole image is buffered as coefficients before the first row is decoded.
- * After decoder_open(). */
-bool decoder_is_buffered(const struct decoder *d);
 
 /* Chooses the smallest planes with at least width x height samples, as far as the file has them. Cb
  * and Cr of a YCbCr file need only the chroma size. Sizes are in the stored orientation. */

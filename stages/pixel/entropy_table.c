@@ -7,6 +7,7 @@
 #include "entropy_table.h"
 
 #include <pthread.h>
+#include <setjmp.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -120,66 +121,54 @@ void entropy_table_make(struct entropy_table *t, const JHUFF_TBL *dc, const JHUF
 
 /* ---- standard tables ---- */
 
-/* T.81, tables K.3 to K.6: luma, chroma. The symbols of the DC tables are 0 to 11. */
-static const uint8_t dc_bits[2][LENGTH_MAX] = {
-	{ 0, 1, 5, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0 },
-	{ 0, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0 },
-};
-static const uint8_t ac_bits[2][LENGTH_MAX] = {
-	{ 0, 2, 1, 3, 3, 2, 4, 3, 5, 5, 4, 4, 0, 0, 1, 125 },
-	{ 0, 2, 1, 2, 4, 4, 3, 4, 7, 5, 4, 4, 0, 1, 2, 119 },
-};
-static const uint8_t dc_symbols[12] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 };
-/* clang-format off */
-static const uint8_t ac_symbols[2][162] = { {
-	1, 2, 3, 0, 4, 17, 5, 18, 33, 49, 65, 6, 19, 81, 97, 7, 34, 113, 20, 50, 129, 145, 161, 8,
-	35, 66, 177, 193, 21, 82, 209, 240, 36, 51, 98, 114, 130, 9, 10, 22, 23, 24, 25, 26, 37, 38,
-	39, 40, 41, 42, 52, 53, 54, 55, 56, 57, 58, 67, 68, 69, 70, 71, 72, 73, 74, 83, 84, 85, 86,
-	87, 88, 89, 90, 99, 100, 101, 102, 103, 104, 105, 106, 115, 116, 117, 118, 119, 120, 121,
-	122, 131, 132, 133, 134, 135, 136, 137, 138, 146, 147, 148, 149, 150, 151, 152, 153, 154,
-	162, 163, 164, 165, 166, 167, 168, 169, 170, 178, 179, 180, 181, 182, 183, 184, 185, 186,
-	194, 195, 196, 197, 198, 199, 200, 201, 202, 210, 211, 212, 213, 214, 215, 216, 217, 218,
-	225, 226, 227, 228, 229, 230, 231, 232, 233, 234, 241, 242, 243, 244, 245, 246, 247, 248,
-	249, 250,
-}, {
-	0, 1, 2, 3, 17, 4, 5, 33, 49, 6, 18, 65, 81, 7, 97, 113, 19, 34, 50, 129, 8, 20, 66, 145,
-	161, 177, 193, 9, 35, 51, 82, 240, 21, 98, 114, 209, 10, 22, 36, 52, 225, 37, 241, 23, 24,
-	25, 26, 38, 39, 40, 41, 42, 53, 54, 55, 56, 57, 58, 67, 68, 69, 70, 71, 72, 73, 74, 83, 84,
-	85, 86, 87, 88, 89, 90, 99, 100, 101, 102, 103, 104, 105, 106, 115, 116, 117, 118, 119, 120,
-	121, 122, 130, 131, 132, 133, 134, 135, 136, 137, 138, 146, 147, 148, 149, 150, 151, 152,
-	153, 154, 162, 163, 164, 165, 166, 167, 168, 169, 170, 178, 179, 180, 181, 182, 183, 184,
-	185, 186, 194, 195, 196, 197, 198, 199, 200, 201, 202, 210, 211, 212, 213, 214, 215, 216,
-	217, 218, 226, 227, 228, 229, 230, 231, 232, 233, 234, 242, 243, 244, 245, 246, 247, 248,
-	249, 250,
-} };
-/* clang-format on */
+/* Of luma and chroma. */
+static struct {
+	JHUFF_TBL dc, ac;
+	struct entropy_table table;
+} standard[2];
+static bool has_standard;
 
-static struct entropy_table standard[2];
+static void on_error(j_common_ptr c)
+{
+	longjmp(*(jmp_buf *)c->client_data, 1);
+}
 
+/* Takes the codes from libjpeg's encoder. Without memory there are no standard tables. */
 static void make_standard(void)
 {
-	for (unsigned i = 0; i < 2; i++) {
-		JHUFF_TBL dc = { 0 }, ac = { 0 };
+	jmp_buf failed;
+	struct jpeg_error_mgr errors;
+	struct jpeg_compress_struct c = { .err = jpeg_std_error(&errors), .client_data = &failed };
 
-		memcpy(dc.bits + 1, dc_bits[i], LENGTH_MAX);
-		memcpy(dc.huffval, dc_symbols, sizeof dc_symbols);
-		memcpy(ac.bits + 1, ac_bits[i], LENGTH_MAX);
-		memcpy(ac.huffval, ac_symbols[i], sizeof ac_symbols[i]);
-		entropy_table_make(&standard[i], &dc, &ac);
+	errors.error_exit = on_error;
+	if (!setjmp(failed)) {
+		jpeg_create_compress(&c);
+		c.input_components = 3;
+		c.in_color_space = JCS_YCbCr;
+		jpeg_set_defaults(&c);
+		for (unsigned i = 0; i < 2; i++) {
+			standard[i].dc = *c.dc_huff_tbl_ptrs[i];
+			standard[i].ac = *c.ac_huff_tbl_ptrs[i];
+			entropy_table_make(&standard[i].table, &standard[i].dc, &standard[i].ac);
+		}
+		has_standard = true;
 	}
+	jpeg_destroy_compress(&c);
+}
+
+static bool is_same(const JHUFF_TBL *a, const JHUFF_TBL *b)
+{
+	return memcmp(a->bits, b->bits, sizeof a->bits) == 0 &&
+	       memcmp(a->huffval, b->huffval, sizeof a->huffval) == 0;
 }
 
 const struct entropy_table *entropy_table_standard(const JHUFF_TBL *dc, const JHUFF_TBL *ac)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-	for (unsigned i = 0; i < 2; i++)
-		if (memcmp(ac->huffval, ac_symbols[i], sizeof ac_symbols[i]) == 0 &&
-		    memcmp(ac->bits + 1, ac_bits[i], LENGTH_MAX) == 0 &&
-		    memcmp(dc->huffval, dc_symbols, sizeof dc_symbols) == 0 &&
-		    memcmp(dc->bits + 1, dc_bits[i], LENGTH_MAX) == 0) {
-			pthread_once(&once, make_standard);
-			return &standard[i];
-		}
+	pthread_once(&once, make_standard);
+	for (unsigned i = 0; i < 2 && has_standard; i++)
+		if (is_same(ac, &standard[i].ac) && is_same(dc, &standard[i].dc))
+			return &standard[i].table;
 	return NULL;
 }

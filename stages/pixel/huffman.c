@@ -199,34 +199,19 @@ static void put_bytes(j_compress_ptr c, const uint8_t *from, size_t size)
 	}
 }
 
-/* Inserts a zero after each byte of ones, so that it is not a marker. Returns the new size. */
-static size_t stuff(const uint8_t *from, size_t size, uint8_t *to)
+/* Writes the bytes, with a zero after each byte of ones, so that it is not a marker. */
+static void put_stuffed(j_compress_ptr c, const uint8_t *from, size_t size)
 {
-	uint8_t *at = to;
-	size_t i = 0;
+	while (size > 0) {
+		const uint8_t *ones = memchr(from, 0xff, size);
+		size_t n = ones ? (size_t)(ones - from) + 1 : size;
 
-#if defined(__SSE2__)
-	for (; i + 16 <= size; i += 16) {
-		__m128i bytes = _mm_loadu_si128((const void *)(from + i));
-
-		if (_mm_movemask_epi8(_mm_cmpeq_epi8(bytes, _mm_set1_epi8(-1)))) {
-			for (int k = 0; k < 16; k++) {
-				*at++ = from[i + (size_t)k];
-				*at = 0;
-				at += from[i + (size_t)k] == 0xff;
-			}
-			continue;
-		}
-		_mm_storeu_si128((void *)at, bytes);
-		at += 16;
+		put_bytes(c, from, n);
+		if (ones)
+			put_bytes(c, (const uint8_t[]){ 0 }, 1);
+		from += n;
+		size -= n;
 	}
-#endif
-	for (; i < size; i++) {
-		*at++ = from[i];
-		if (from[i] == 0xff)
-			*at++ = 0;
-	}
-	return (size_t)(at - to);
 }
 
 /* Codes notes to whole bytes and returns the end. The remaining bits stay for the next notes. There
@@ -255,7 +240,7 @@ static uint8_t *code_notes(struct huffman *h, const uint32_t *note, unsigned cou
 
 static void code_part(struct huffman *h, j_compress_ptr c, struct chunk *k, unsigned count)
 {
-	uint8_t coded[CODED_AT_ONCE * 4 + 8], stuffed[2 * sizeof(coded)];
+	uint8_t coded[CODED_AT_ONCE * 4 + 8];
 
 	while (count > 0) {
 		unsigned n = count < CODED_AT_ONCE ? count : CODED_AT_ONCE;
@@ -264,7 +249,7 @@ static void code_part(struct huffman *h, j_compress_ptr c, struct chunk *k, unsi
 		k->coded += n;
 		h->notes_left -= n;
 		count -= n;
-		put_bytes(c, stuffed, stuff(coded, (size_t)(end - coded), stuffed));
+		put_stuffed(c, coded, (size_t)(end - coded));
 	}
 }
 
@@ -462,14 +447,14 @@ void huffman_code(struct huffman *h, j_compress_ptr c, unsigned parts)
 static void on_finish(j_compress_ptr c)
 {
 	struct huffman *h = (struct huffman *)(void *)c->entropy;
-	uint8_t coded[1], stuffed[2];
+	uint8_t coded;
 
 	huffman_tables(h, c);
 	huffman_code(h, c, 1);
 	if (h->bit_count == 0)
 		return;
-	coded[0] = (uint8_t)((h->bits << 8 | 0xff) >> h->bit_count);
-	put_bytes(c, stuffed, stuff(coded, 1, stuffed));
+	coded = (uint8_t)((h->bits << 8 | 0xff) >> h->bit_count);
+	put_stuffed(c, &coded, 1);
 }
 
 /* ---- life ---- */

@@ -141,26 +141,12 @@ static void *take(j_common_ptr c, uint64_t bytes)
 	return piece;
 }
 
-static bool is_of_file(j_common_ptr c, int pool_id)
+static void *on_piece(j_common_ptr c, int pool_id, size_t size)
 {
 	const struct jpeg_memory *m = c->client_data;
 
-	return pool_id == JPOOL_IMAGE || m->forgets;
-}
-
-static struct jpeg_memory_mgr *own(j_common_ptr c)
-{
-	return &((struct jpeg_memory *)c->client_data)->own;
-}
-
-static void *on_small(j_common_ptr c, int pool_id, size_t size)
-{
-	return is_of_file(c, pool_id) ? take(c, size) : own(c)->alloc_small(c, pool_id, size);
-}
-
-static void *on_large(j_common_ptr c, int pool_id, size_t size)
-{
-	return is_of_file(c, pool_id) ? take(c, size) : own(c)->alloc_large(c, pool_id, size);
+	return pool_id == JPOOL_IMAGE || m->forgets ? take(c, size)
+	                                            : m->own.alloc_small(c, pool_id, size);
 }
 
 /* Returns pointers to `count` rows of `bytes` bytes each. */
@@ -176,26 +162,24 @@ static void **take_rows(j_common_ptr c, uint64_t bytes, JDIMENSION count)
 	return rows;
 }
 
+/* libjpeg keeps no rows for later files. */
 static JSAMPARRAY on_samples(j_common_ptr c, int pool_id, JDIMENSION wide, JDIMENSION high)
 {
-	uint64_t bytes = round_up(wide, SAMPLES_ALIGNED);
-
-	return is_of_file(c, pool_id) ? (JSAMPARRAY)take_rows(c, bytes, high)
-	                              : own(c)->alloc_sarray(c, pool_id, wide, high);
+	assert(pool_id == JPOOL_IMAGE);
+	return (JSAMPARRAY)take_rows(c, round_up(wide, SAMPLES_ALIGNED), high);
 }
 
 static JBLOCKARRAY on_blocks(j_common_ptr c, int pool_id, JDIMENSION wide, JDIMENSION high)
 {
-	return is_of_file(c, pool_id)
-	               ? (JBLOCKARRAY)take_rows(c, (uint64_t)wide * sizeof(JBLOCK), high)
-	               : own(c)->alloc_barray(c, pool_id, wide, high);
+	assert(pool_id == JPOOL_IMAGE);
+	return (JBLOCKARRAY)take_rows(c, (uint64_t)wide * sizeof(JBLOCK), high);
 }
 
 static void on_free(j_common_ptr c, int pool_id)
 {
 	struct jpeg_memory *m = c->client_data;
 
-	own(c)->free_pool(c, pool_id);
+	m->own.free_pool(c, pool_id);
 	if (pool_id != JPOOL_IMAGE)
 		return;
 	pool_put(m->coefficients); /* libjpeg has forgotten the arrays */
@@ -217,8 +201,7 @@ void jpeg_memory_init(struct jpeg_memory *m, j_common_ptr c, bool forgets)
 	m->forgets = forgets;
 	m->buffers = NULL;
 	m->size_left = 0;
-	c->mem->alloc_small = on_small;
-	c->mem->alloc_large = on_large;
+	c->mem->alloc_small = c->mem->alloc_large = on_piece;
 	c->mem->alloc_sarray = on_samples;
 	c->mem->alloc_barray = on_blocks;
 	c->mem->free_pool = on_free;

@@ -158,7 +158,7 @@ static void try_file(struct decoder *d, const char *path, unsigned places)
 	bool is_buffered = d->is_buffered;
 
 	if (noticed) {
-		fprintf(stderr, "%s: %s\n", path, sound ? d->lost_text : d->fault_text);
+		fprintf(stderr, "%s: %s\n", path, sound ? "pixels are lost" : d->fault_text);
 		refused++;
 	}
 	find_scan(&f);

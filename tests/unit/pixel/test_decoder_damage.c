@@ -130,7 +130,6 @@ static void lost_pixels_are_damage(void **state)
 	p = decode_to(&decoder, bad, n, STRUCTURE_WIDTH, STRUCTURE_HEIGHT, 100, false);
 	assert_non_null(p);
 	assert_true(decoder.has_lost);
-	assert_non_null(strstr(decoder.lost_text, "Corrupt JPEG data"));
 	picture_unref(p);
 	free(bad);
 	free(jpeg);
