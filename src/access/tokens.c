@@ -470,59 +470,35 @@ void tokens_close(struct tokens *t)
 
 /* ---- lookup ---- */
 
-enum token_verdict tokens_verdict(struct tokens *t, const char *token, size_t length,
-                                  enum token_scope scope, uint8_t key[TOKEN_KEY_SIZE])
+bool tokens_find(struct tokens *t, const char *token, size_t length, struct token *found)
 {
 	uint8_t hash[TOKEN_HASH_SIZE];
-	unsigned found = 0;
+	unsigned at = 0; /* behind the one that is found; hashes differ */
 
 	token_hash(token, length, hash);
+	*found = (struct token){ 0 };
 	pthread_rwlock_rdlock(&t->lock);
 	for (unsigned i = 0; i < t->count; i++) {
 		unsigned is_same = memeql_sec(t->token[i].hash, hash, TOKEN_HASH_SIZE) != 0;
 
-		/* No branch: the time must not depend on the token. */
-		found |= (0 - is_same) & t->token[i].scopes;
+		at |= (0 - is_same) &
+		      (i + 1); /* No branch: the time must not depend on the token. */
 	}
+	if (at)
+		*found = t->token[at - 1];
 	pthread_rwlock_unlock(&t->lock);
-	if (key)
-		memcpy(key, hash, TOKEN_KEY_SIZE);
-	if (!found)
-		return TOKEN_UNKNOWN;
-	return found & scope ? TOKEN_GOOD : TOKEN_INSUFFICIENT;
+	return at > 0;
 }
 
-void tokens_name(struct tokens *t, const uint8_t key[TOKEN_KEY_SIZE], char name[TOKEN_NAME_MAX],
-                 struct token_quota *quota)
+bool tokens_find_signer(struct tokens *t, const char *name, struct token *found)
 {
-	name[0] = '\0';
-	*quota = (struct token_quota){ 0 };
+	*found = (struct token){ 0 };
 	pthread_rwlock_rdlock(&t->lock);
 	for (unsigned i = 0; i < t->count; i++)
-		if (memcmp(t->token[i].hash, key, TOKEN_KEY_SIZE) == 0) {
-			memcpy(name, t->token[i].name, TOKEN_NAME_MAX);
-			*quota = t->token[i].quota;
-		}
+		if ((t->token[i].scopes & TOKEN_SIGN) && strcmp(t->token[i].name, name) == 0)
+			*found = t->token[i];
 	pthread_rwlock_unlock(&t->lock);
-}
-
-bool tokens_signer(struct tokens *t, const char *name, uint8_t hash[TOKEN_HASH_SIZE],
-                   struct token_quota *quota)
-{
-	bool is_found = false;
-
-	memset(hash, 0, TOKEN_HASH_SIZE);
-	*quota = (struct token_quota){ 0 };
-	pthread_rwlock_rdlock(&t->lock);
-	for (unsigned i = 0; i < t->count && !is_found; i++) {
-		if (!(t->token[i].scopes & TOKEN_SIGN) || strcmp(t->token[i].name, name) != 0)
-			continue;
-		is_found = true;
-		memcpy(hash, t->token[i].hash, TOKEN_HASH_SIZE);
-		*quota = t->token[i].quota;
-	}
-	pthread_rwlock_unlock(&t->lock);
-	return is_found;
+	return found->name[0];
 }
 
 void tokens_each(struct tokens *t,

@@ -23,7 +23,6 @@ struct text;
 
 #define TOKEN_NAME_MAX 64 /* bytes of a name, with the zero */
 #define TOKEN_HASH_SIZE 32
-#define TOKEN_KEY_SIZE 16
 #define TOKENS_MAX 4096
 
 enum token_scope {
@@ -35,12 +34,6 @@ enum token_scope {
 	/* Those of a line without one. Originals have the place where a picture was taken, and a
 	 * token that may sign makes its hash a secret, so these scopes must be named. */
 	TOKEN_SCOPES_UNSAID = TOKEN_UPLOAD | TOKEN_DELETE | TOKEN_LIST
-};
-
-enum token_verdict {
-	TOKEN_GOOD = 1,
-	TOKEN_UNKNOWN,
-	TOKEN_INSUFFICIENT /* known, but without the scope */
 };
 
 /* The most that a token may use; 0: no limit. */
@@ -89,25 +82,17 @@ static inline bool tokens_are_needed(const struct tokens *t)
 	return *t->path;
 }
 
-/* Returns what the token allows. It is compared with every known one, in a time that does not
- * depend on the result. key: receives a value that belongs to this token alone; NULL: none is
- * wanted. Any thread. */
-enum token_verdict tokens_verdict(struct tokens *t, const char *token, size_t length,
-                                  enum token_scope scope, uint8_t key[TOKEN_KEY_SIZE]);
+/* Finds a token. It is compared with every known one, in a time that does not depend on it. Returns
+ * false, with zeros in *found, if it is unknown. Any thread. */
+bool tokens_find(struct tokens *t, const char *token, size_t length, struct token *found);
 
-/* Writes the name of the token with that key, or "", and its quota. Any thread. */
-void tokens_name(struct tokens *t, const uint8_t key[TOKEN_KEY_SIZE], char name[TOKEN_NAME_MAX],
-                 struct token_quota *quota);
+/* The same for the token with that name, if it may sign permissions. Any thread. */
+bool tokens_find_signer(struct tokens *t, const char *name, struct token *found);
 
 /* Calls `each` with every token, under the lock. Any thread. */
 void tokens_each(struct tokens *t,
                  void (*each)(const char *name, const struct token_quota *quota, void *arg),
                  void *arg);
-
-/* Finds the token with that name if it may sign permissions. Returns false, with a
- * hash of zeros, if there is none. Any thread. */
-bool tokens_signer(struct tokens *t, const char *name, uint8_t hash[TOKEN_HASH_SIZE],
-                   struct token_quota *quota);
 
 /* ---- single tokens, any thread ---- */
 

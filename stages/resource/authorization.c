@@ -181,16 +181,17 @@ void signed_upload_drop(struct conn *c)
 static bool signed_upload_allows(struct tokens *tokens, struct conn *c)
 {
 	uint8_t given[PERMISSION_SIGNATURE_SIZE], expected[PERMISSION_SIGNATURE_SIZE];
-	uint8_t hash[TOKEN_HASH_SIZE];
 	uint64_t now = (uint64_t)time(NULL);
+	struct token signer;
 	struct permission p;
 
 	if (!read_permission(c, &p, given))
 		return refuse(c, 401, "unauthorized", BEARER,
 		              "expected token=NAME&expires=UNIX&images=N&bytes=N&signature=HEX");
-	bool is_known = tokens_signer(tokens, p.name, hash, &c->quota);
+	bool is_known = tokens_find_signer(tokens, p.name, &signer);
 
-	permission_sign(&p, hash, expected);
+	c->quota = signer.quota;
+	permission_sign(&p, signer.hash, expected);
 	if (!is_known || !memeql_sec(given, expected, sizeof given))
 		return refuse(c, 401, "unauthorized", BEARER, "the signature is not valid");
 	if (p.expires <= now)
@@ -255,21 +256,19 @@ static bool allows(struct tokens *tokens, struct conn *c, enum token_scope scope
 	if (!skip_scheme(&value))
 		return refuse(c, 401, "unauthorized", BEARER,
 		              "the request needs a header field Authorization: Bearer TOKEN");
-	uint8_t key[TOKEN_KEY_SIZE];
-	/* Nothing is no token, even if the file has the hash of nothing by mistake. */
-	enum token_verdict verdict =
-		value.length ? tokens_verdict(tokens, value.data, value.length, scope, key)
-			     : TOKEN_UNKNOWN;
+	struct token token;
 
-	if (verdict == TOKEN_UNKNOWN)
+	/* Nothing is no token, even if the file has the hash of nothing by mistake. */
+	if (!value.length || !tokens_find(tokens, value.data, value.length, &token))
 		return refuse(c, 401, "unauthorized", BEARER ", error=\"invalid_token\"",
 		              "the token is not valid");
 	static_assert(sizeof c->token_name == TOKEN_NAME_MAX, "a name is copied whole");
-	tokens_name(tokens, key, c->token_name, &c->quota); /* for the log and image.json */
-	if (verdict == TOKEN_INSUFFICIENT)
+	memcpy(c->token_name, token.name, TOKEN_NAME_MAX); /* for the log and image.json */
+	c->quota = token.quota;
+	if (!(token.scopes & scope))
 		return refuse_scope(c, scope);
-	static_assert(sizeof key == sizeof c->payer.address, "a token counts like an address");
-	memcpy(c->payer.address, key, sizeof key);
+	static_assert(sizeof c->payer.address <= sizeof token.hash, "it stands for the token");
+	memcpy(c->payer.address, token.hash, sizeof c->payer.address);
 	c->has_share = true;
 	return true;
 }

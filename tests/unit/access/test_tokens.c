@@ -89,29 +89,17 @@ static void a_line_has_a_name_a_hash_and_scopes(void **state)
 	assert_true(tokens_are_needed(&t));
 	assert_int_equal(t.count, 2);
 	assert_string_equal(t.token[0].name, "first");
-	assert_int_equal(tokens_verdict(&t, "abc", 3, TOKEN_UPLOAD, NULL), TOKEN_GOOD);
-	assert_int_equal(tokens_verdict(&t, "abc", 3, TOKEN_DELETE, NULL), TOKEN_GOOD);
-	assert_int_equal(tokens_verdict(&t, "", 0, TOKEN_UPLOAD, NULL), TOKEN_INSUFFICIENT);
-	assert_int_equal(tokens_verdict(&t, "", 0, TOKEN_DELETE, NULL), TOKEN_GOOD);
-	assert_int_equal(tokens_verdict(&t, "abcd", 4, TOKEN_UPLOAD, NULL), TOKEN_UNKNOWN);
-	assert_int_equal(tokens_verdict(&t, ABC, strlen(ABC), TOKEN_UPLOAD, NULL),
-	                 TOKEN_UNKNOWN); /* the hash is not a token */
-	uint8_t first[TOKEN_KEY_SIZE], again[TOKEN_KEY_SIZE], other[TOKEN_KEY_SIZE];
-	char name[TOKEN_NAME_MAX];
-	struct token_quota quota;
+	struct token token;
 
-	tokens_verdict(&t, "abc", 3, TOKEN_UPLOAD, first);
-	tokens_verdict(&t, "abc", 3, TOKEN_DELETE, again);
-	tokens_verdict(&t, "", 0, TOKEN_DELETE, other);
-	assert_memory_equal(first, again, sizeof first);
-	assert_memory_not_equal(first, other, sizeof first);
-	tokens_name(&t, first, name, &quota);
-	assert_string_equal(name, "first");
-	tokens_name(&t, other, name, &quota);
-	assert_string_equal(name, "second");
-	memset(other, 0, sizeof other);
-	tokens_name(&t, other, name, &quota);
-	assert_string_equal(name, "");
+	assert_true(tokens_find(&t, "abc", 3, &token));
+	assert_string_equal(token.name, "first");
+	assert_int_equal(token.scopes, TOKEN_DELETE | TOKEN_UPLOAD);
+	assert_true(tokens_find(&t, "", 0, &token));
+	assert_string_equal(token.name, "second");
+	assert_int_equal(token.scopes, TOKEN_DELETE);
+	assert_false(tokens_find(&t, "abcd", 4, &token));
+	assert_string_equal(token.name, "");
+	assert_false(tokens_find(&t, ABC, strlen(ABC), &token)); /* the hash is not a token */
 	tokens_close(&t);
 }
 
@@ -276,34 +264,31 @@ static void count_token(const char *name, const struct token_quota *quota, void 
 /* A function that leaves the lock taken, or releases it twice, stops the next reload. */
 static void each_reader_leaves_the_lock_free(void **state)
 {
-	uint8_t key[TOKEN_KEY_SIZE], hash[TOKEN_HASH_SIZE];
-	char name[TOKEN_NAME_MAX];
-	struct token_quota quota;
+	struct token token;
 	struct tokens t;
 	unsigned count = 0;
 
 	(void)state;
 	put("first " ABC " sign\n", strlen("first " ABC " sign\n"));
 	assert_int_equal(tokens_open(&t, path), 0);
-	for (unsigned i = 0; i < 4; i++) {
+	for (unsigned i = 0; i < 3; i++) {
 		if (i == 0)
-			tokens_verdict(&t, "abc", 3, TOKEN_SIGN, key);
+			assert_true(tokens_find(&t, "abc", 3, &token));
 		else if (i == 1)
-			tokens_name(&t, key, name, &quota);
-		else if (i == 2)
-			assert_true(tokens_signer(&t, "first", hash, &quota));
+			assert_true(tokens_find_signer(&t, "first", &token));
 		else
 			tokens_each(&t, count_token, &count);
 		assert_int_equal(pthread_rwlock_trywrlock(&t.lock), 0);
 		assert_int_equal(pthread_rwlock_unlock(&t.lock), 0);
 	}
-	assert_string_equal(name, "first");
+	assert_string_equal(token.name, "first");
 	assert_int_equal(count, 1);
 	tokens_close(&t);
 }
 
 static void a_wrong_file_leaves_the_tokens_unchanged(void **state)
 {
+	struct token token;
 	struct tokens t;
 
 	(void)state;
@@ -311,14 +296,13 @@ static void a_wrong_file_leaves_the_tokens_unchanged(void **state)
 	assert_int_equal(tokens_open(&t, path), 0);
 	put("first " ABC "\nx\n", strlen("first " ABC "\nx\n"));
 	assert_int_equal(tokens_reload(&t, &errors), -EINVAL);
-	assert_int_equal(tokens_verdict(&t, "abc", 3, TOKEN_UPLOAD, NULL), TOKEN_GOOD);
+	assert_true(tokens_find(&t, "abc", 3, &token));
 	put("#\n", 2);
 	assert_int_equal(tokens_reload(&t, &errors), 0);
-	assert_int_equal(tokens_verdict(&t, "abc", 3, TOKEN_UPLOAD, NULL),
-	                 TOKEN_UNKNOWN); /* an empty file is valid */
+	assert_false(tokens_find(&t, "abc", 3, &token)); /* an empty file is valid */
 	put("first " ABC "\n", strlen("first " ABC "\n"));
 	tokens_poll(&t);
-	assert_int_equal(tokens_verdict(&t, "abc", 3, TOKEN_UPLOAD, NULL), TOKEN_GOOD);
+	assert_true(tokens_find(&t, "abc", 3, &token));
 	tokens_close(&t);
 }
 
