@@ -47,7 +47,6 @@
 #include "conf/conf.h"
 #include "conf/conf_source.h"
 #include "daemon/sandbox/sandbox.h"
-#include "daemon/sandbox/sandbox_files.h"
 
 /* What the daemon has open, and what is around it. */
 static struct {

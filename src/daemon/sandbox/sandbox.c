@@ -18,8 +18,6 @@
 #include "conf/conf_endpoint.h"
 #include "conf/conf_source.h"
 #include "log/log.h"
-#include "sandbox_calls.h"
-#include "sandbox_files.h"
 
 /* The runtime of a sanitizer opens files and starts processes: for symbols, and to find leaks. */
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__

@@ -5,7 +5,7 @@
  * Any other call fails with EPERM and does not kill, because a library that tries something new
  * usually has a fallback.
  */
-#include "sandbox_calls.h"
+#include "sandbox.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,7 +2,7 @@
  * sandbox_files.c - Landlock's rules. libc has no wrappers for its system calls, and the installed
  * header may be older than the kernel: both are here.
  */
-#include "sandbox_files.h"
+#include "sandbox.h"
 
 #include <dirent.h>
 #include <errno.h>

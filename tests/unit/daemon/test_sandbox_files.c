@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/sandbox/sandbox_files.h"
+#include "daemon/sandbox/sandbox.h"
 
 static void a_store_with_neighbours_is_covered_alone(void **state)
 {
