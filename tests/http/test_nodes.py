@@ -135,7 +135,7 @@ class Nodes:
 
     def connect(self):
         context = ssl.create_default_context(cafile=self.certificate)
-        return http.client.HTTPSConnection("localhost", self.port, timeout=60, context=context)
+        return http.client.HTTPSConnection("127.0.0.1", self.port, timeout=60, context=context)
 
     def request(self, *args, **options):
         with contextlib.closing(self.connect()) as connection:

@@ -58,7 +58,7 @@ class Proxy:
 
     def connect(self, source="127.0.0.1"):
         context = ssl.create_default_context(cafile=self.certificate)
-        return http.client.HTTPSConnection("localhost", self.port, timeout=60, context=context,
+        return http.client.HTTPSConnection("127.0.0.1", self.port, timeout=60, context=context,
                                            source_address=(source, 0))
 
     def request(self, *args, **options):
@@ -88,7 +88,7 @@ def certificate(tmp_path_factory):
     path = tmp_path_factory.mktemp("tls") / "both.pem"
     subprocess.run(["openssl", "req", "-x509", "-newkey", "ec",
                     "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "1", "-subj",
-                    "/CN=localhost", "-addext", "subjectAltName=DNS:localhost", "-keyout", path,
+                    "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", path,
                     "-out", f"{path}.crt"], check=True, capture_output=True, timeout=20)
     with open(path, "ab") as both:
         both.write((path.parent / "both.pem.crt").read_bytes())
@@ -148,7 +148,7 @@ def test_proxy_passes_every_host_and_the_pages_of_its_own(start, start_proxy):
                             ({"Sec-Fetch-Site": "cross-site"}, 403)):
         headers = {"Host": host, "Content-Type": "image/jpeg", **headers}
         assert proxy.request("POST", "/images", PICTURE, headers)[0] == status, headers
-    host = f"localhost:{proxy.port}"
+    host = f"127.0.0.1:{proxy.port}"
     assert proxy.request("POST", "/images", PICTURE, {"Origin": f"https://{host}",
                                                       "Content-Type": "image/jpeg"})[0] == 201
 
