@@ -27,7 +27,6 @@ enum conf_spool { CONF_SPOOL_NONE = 1, CONF_SPOOL_FILE };
 enum conf_serve { CONF_SERVE_PROXY = 1, CONF_SERVE_REDIRECT };
 enum conf_damaged { CONF_DAMAGED_REJECT = 1, CONF_DAMAGED_ACCEPT };
 enum conf_sandbox { CONF_SANDBOX_AUTO = 1, CONF_SANDBOX_OFF };
-enum conf_idle { CONF_IDLE_WAKE = 1, CONF_IDLE_BACKOFF };
 enum conf_discipline {
 	CONF_DISCIPLINE_AUTO = 0,
 	CONF_DISCIPLINE_FCFS,

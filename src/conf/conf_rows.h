@@ -622,10 +622,6 @@ MS(experiment, age, 1, CONF_MS_PER_HOUR, "10ms", LIVE,
    "With scheduler.discipline = srpt: head start of small events. The event with the\n"
    "highest (time waited + age) / size is next. So an event that is n times as large\n"
    "as others waits at most n * age longer, and none starves.")
-CHOICE(experiment, idle, CHOICES({ "wake", CONF_IDLE_WAKE }, { "backoff", CONF_IDLE_BACKOFF }),
-       "wake", LIVE,
-       "How threads without work sleep. wake: until work arrives. backoff: for 1, 2, 4,\n"
-       "... 64 ms without being woken, for comparison.")
 YES_NO(experiment, fair_clients, "yes", LIVE,
        "yes: while several clients have images, they take turns at decoding, and images\n"
        "of a client with few of them come first. no: the policy alone decides, as with\n"

@@ -156,7 +156,6 @@ static void fill_conf(struct conf *conf, const struct setting *s)
 	conf->experiment.spin_us = 10;
 	conf->experiment.cutoff_us = 5000;
 	conf->experiment.age_ms = 10;
-	conf->experiment.idle = CONF_IDLE_WAKE;
 	for (unsigned i = 0; i < STAGES_MAX; i++) {
 		bool is_queued = i < s->stages && (!s->is_passed || i == 0 ||
 		                                   i == ring.bottleneck || i + 1 == s->stages);

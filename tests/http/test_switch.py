@@ -155,7 +155,7 @@ def test_switching_live_keys_fails_no_request(site):
         "scheduler.threads": [str(LEAST_THREADS), "2", "3", "6", "auto"],
         "scheduler.service": ["exhaustive", "gated", "n-gated", "time-gated", "cutoff", "auto"],
         "scheduler.discipline": ["fcfs", "lcfs", "srpt", "auto"],
-        "experiment.idle": ["wake", "backoff"], "stage.disk_write.threads": ["1", "2", "4"],
+        "stage.disk_write.threads": ["1", "2", "4"],
         "stage.jpeg_decode.threads": ["1", "3"], "experiment.jpeg_encode.threshold_events": ["0", "2"],
         "experiment.scale.pass_through": ["yes", "no"], "experiment.blur.service": ["gated", "auto"],
         "scheduler.counters": ["yes", "no"], "layout.steal": ["yes", "no"],

@@ -8,7 +8,6 @@
 #include "worker.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -245,7 +244,6 @@ void worker_adopt(struct worker *w, const struct schedule *schedule)
 	atomic_store_explicit(&w->schedule, schedule, memory_order_release);
 }
 
-#define BACKOFF_MS_MAX 64
 #define SPIN_TURNS 32 /* checks of the queues between checks of the time */
 
 /* ---- sleeping ---- */
@@ -285,19 +283,9 @@ static void read_wake_fd(struct worker *w)
 		continue;
 }
 
-static bool is_readable(int fd, int timeout_ms)
-{
-	struct pollfd p = { .fd = fd, .events = POLLIN };
-	int n;
-
-	while ((n = poll(&p, 1, timeout_ms)) < 0 && errno == EINTR)
-		continue;
-	return n > 0;
-}
-
-/* S7. timeout_ms: -1 without limit. With a source, work from outside wakes the worker as well,
- * and is served before this returns. Returns the number of pieces of such work. */
-static unsigned block(struct worker *w, int timeout_ms)
+/* S7. With a source, work from outside wakes the worker as well, and is served before this returns.
+ * Returns the number of pieces of such work. */
+static unsigned block(struct worker *w)
 {
 	unsigned served = 0;
 
@@ -308,7 +296,7 @@ static unsigned block(struct worker *w, int timeout_ms)
 	counter_add(&w->progress, 1);
 	if (w->group->source)
 		served = serve_source(w, true);
-	else if (timeout_ms < 0 || is_readable(w->wake_fd, timeout_ms))
+	else
 		read_wake_fd(w); /* it blocks */
 	idle_retract(w);
 	/* If nothing was served, only the eventfd can have ended a source's poll. Not reading it
@@ -321,24 +309,11 @@ static unsigned block(struct worker *w, int timeout_ms)
 	return served;
 }
 
-/* idle = backoff, for comparison: sleeps twice as long each time nothing is found (Gordon 2010,
- * 2.4.2). Only a stop or a new schedule wakes the worker. */
-static void idle_backoff(struct worker *w)
-{
-	for (int ms = 1; !worker_is_called(w) && !worker_sees_work(w);
-	     ms = ms < BACKOFF_MS_MAX ? 2 * ms : ms)
-		block(w, ms);
-}
-
 /* Returns when there may be something to visit, or the worker is called. */
 static void idle(struct worker *w)
 {
 	bool was_blocked = false;
 
-	if (worker_schedule(w)->is_backoff && !w->group->source) {
-		idle_backoff(w);
-		return;
-	}
 	while (!worker_is_called(w)) {
 		idle_search(w);        /* S1 */
 		if (search(w)) {       /* S2 */
@@ -354,7 +329,7 @@ static void idle(struct worker *w)
 		}
 		if (was_blocked)
 			counter_add(&w->counters.wakes_spurious, 1);
-		was_blocked = block(w, -1) == 0; /* S7 */
+		was_blocked = block(w) == 0; /* S7 */
 		if (!was_blocked)
 			return;
 	}

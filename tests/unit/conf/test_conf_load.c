@@ -53,7 +53,6 @@ static void defaults_of_the_scheduler(void **state)
 	assert_int_equal(defaults.experiment.cutoff_us, 5000);
 	assert_int_equal(defaults.scheduler.discipline, CONF_DISCIPLINE_AUTO);
 	assert_int_equal(defaults.experiment.age_ms, 10);
-	assert_int_equal(defaults.experiment.idle, CONF_IDLE_WAKE);
 	assert_int_equal(defaults.scheduler.dynamic, CONF_NO);
 }
 
@@ -143,7 +142,6 @@ static const char every_kind[] = /* of notation */
 	"[experiment]\n"
 	"service_time = 2ms\n"
 	"age = 30s\n"
-	"idle = backoff\n"
 	"[stage.disk_write]\n"
 	"threads = 4\n"
 	"[experiment.blur]\n"
@@ -181,7 +179,6 @@ static void a_file_sets_plain_sections(void **state)
 	assert_int_equal(conf.experiment.service_time_us, 2000);
 	assert_int_equal(conf.scheduler.discipline, CONF_DISCIPLINE_SRPT);
 	assert_int_equal(conf.experiment.age_ms, 30000);
-	assert_int_equal(conf.experiment.idle, CONF_IDLE_BACKOFF);
 }
 
 static void a_file_sets_stages_and_variants(void **state)

@@ -59,7 +59,6 @@ static struct graph *start(enum conf_discipline discipline)
 	snprintf(conf.scheduler.policy, sizeof conf.scheduler.policy, "color");
 	conf.scheduler.threads = 2;
 	conf.scheduler.discipline = discipline;
-	conf.experiment.idle = CONF_IDLE_WAKE;
 	if (layout_replicas)
 		conf.layout.mode = CONF_LAYOUT_REPLICATE;
 	conf.layout.replicas = layout_replicas;

@@ -238,19 +238,6 @@ static void readers_that_follow_each_other_do_not_delay_a_switch(void **state)
 	run_finish();
 }
 
-static void idle_workers_may_sleep_by_the_clock(void **state)
-{
-	struct setting setting = { .policy = "cohort", .is_switched = true };
-	struct conf conf;
-
-	(void)state;
-	run_start(&setting, EVENTS_MAX, 20, 0);
-	run_conf(&conf, &setting);
-	conf.experiment.idle = CONF_IDLE_BACKOFF;
-	run_switch(&conf);
-	run_finish();
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -262,7 +249,6 @@ int main(void)
 		cmocka_unit_test(switches_do_not_wait_for_a_worker_that_hangs),
 		cmocka_unit_test(no_schedule_is_freed_while_another_thread_reads_it),
 		cmocka_unit_test(readers_that_follow_each_other_do_not_delay_a_switch),
-		cmocka_unit_test(idle_workers_may_sleep_by_the_clock),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -435,8 +435,7 @@ void run_switch(const struct conf *conf)
 void run_finish(void)
 {
 	run_wait();
-	if (!atomic_load(&run.graph->schedule)->is_backoff)
-		run_wait_for_sleep();
+	run_wait_for_sleep();
 	graph_stop(run.graph);
 	for (unsigned i = 0; i < run.events; i++) {
 		if (run.items[i].rounds < run.rounds)

@@ -38,7 +38,6 @@ void run_conf(struct conf *conf, const struct setting *setting)
 	conf->experiment.cutoff_us = 1;
 	conf->scheduler.discipline = setting->discipline;
 	conf->experiment.age_ms = 1;
-	conf->experiment.idle = CONF_IDLE_WAKE;
 	conf->layout.mode = setting->layout;
 	conf->layout.replicas = conf->layout.parts = setting->domains ? setting->domains : 2;
 	conf->layout.steal = setting->steals_across_replicas ? CONF_YES : CONF_NO;
