@@ -471,29 +471,10 @@ static void start(struct controllers *c, struct graph *g, const struct schedule 
 	c->schedule = s->number;
 }
 
-/* Returns the controller that is due first. */
-static unsigned first_due(const struct controllers *c)
+/* Ends a step of the controller. err: 0, or -errno if the step could not be made or applied; then
+ * the controller stops. */
+static void finish(struct controllers *c, unsigned which, const struct schedule *s, int err)
 {
-	return c->due_ns[REPARTITION] < c->due_ns[SEDA] ? REPARTITION : SEDA;
-}
-
-/* Steps the controller that is due. Returns whether *next, which becomes a copy of *now, is
- * changed.
- */
-static bool step_first(struct controllers *c, struct graph *g, const struct schedule *now,
-                       struct schedule *next)
-{
-	*next = *now;
-	return first_due(c) == SEDA ? seda_step(&c->seda, g, now, next, clock_ns())
-	                            : repartition_step(&c->repartition, g, now, next);
-}
-
-/* Ends the step of the controller that is due. err: 0, or -errno if the step could not be made or
- * applied; then the controller stops. */
-static void finish(struct controllers *c, const struct schedule *s, int err)
-{
-	unsigned which = first_due(c);
-
 	set_due(c, which, s);
 	if (!err)
 		return;
@@ -502,14 +483,17 @@ static void finish(struct controllers *c, const struct schedule *s, int err)
 	          which == SEDA ? "scheduler.dynamic" : "layout.online", strerror(-err));
 }
 
-/* Steps the controller that is due, and publishes what it changes. Returns 0 or -errno. */
-static int step_and_publish(struct controllers *c, struct graph *g, const struct schedule *now)
+/* Steps the controller, and publishes what it changes. Returns 0 or -errno. */
+static int step_and_publish(struct controllers *c, unsigned which, struct graph *g,
+                            const struct schedule *now)
 {
 	struct schedule *next = malloc(sizeof *next);
 
 	if (!next)
 		return -ENOMEM;
-	bool has_changed = step_first(c, g, now, next);
+	*next = *now;
+	bool has_changed = which == SEDA ? seda_step(&c->seda, g, now, next, clock_ns())
+	                                 : repartition_step(&c->repartition, g, now, next);
 	int err = has_changed ? graph_change(g, next) : 0;
 
 	if (has_changed && !err)
@@ -528,12 +512,14 @@ int controllers_tick(struct graph *g)
 		return -1; /* graph_tick() has another time */
 	if (now->number != c->schedule)
 		start(c, g, now);
-	uint64_t due_ns = c->due_ns[first_due(c)], now_ns = clock_ns();
+	unsigned first = c->due_ns[REPARTITION] < c->due_ns[SEDA] ? REPARTITION : SEDA;
+	uint64_t due_ns = c->due_ns[first], now_ns = clock_ns();
 
 	if (due_ns == UINT64_MAX)
 		return -1;
 	if (now_ns < due_ns)
 		return (int)((due_ns - now_ns) / NS_PER_MS) + 1;
-	finish(c, now, step_and_publish(c, g, now)); /* now is kept until the next graph_tick() */
+	finish(c, first, now,
+	       step_and_publish(c, first, g, now)); /* now is kept until the next graph_tick() */
 	return 1;
 }

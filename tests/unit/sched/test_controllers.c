@@ -166,7 +166,7 @@ static void a_controller_that_fails_stops_until_the_next_switch(void **state)
 	conf.scheduler.dynamic = CONF_YES;
 	run_switch(&conf);
 	assert_true(tick() > 0);
-	finish(controllers_of(run.graph), atomic_load(&run.graph->schedule), -ENOMEM);
+	finish(controllers_of(run.graph), SEDA, atomic_load(&run.graph->schedule), -ENOMEM);
 	assert_int_equal(tick(), -1);
 	run_switch(&conf);
 	assert_true(tick() > 0);

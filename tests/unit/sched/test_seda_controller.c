@@ -31,9 +31,10 @@ static bool step_after_a_second(void)
 {
 	fake_clock_advance(NS_PER_S);
 	assert_int_equal(controllers_of(graph)->due_ns[SEDA], clock_ns());
-	bool has_changed = step_first(controllers_of(graph), graph, &now, &next);
+	next = now;
+	bool has_changed = seda_step(&controllers_of(graph)->seda, graph, &now, &next, clock_ns());
 
-	finish(controllers_of(graph), &now, 0);
+	finish(controllers_of(graph), SEDA, &now, 0);
 	if (has_changed)
 		now = next;
 	return has_changed;
