@@ -11,7 +11,8 @@
 #include "push.h"
 #include "resources.h"
 #include "runtime.h"
-#include "trace_visit.h"
+#include "telemetry/trace_format.h"
+#include "trace.h"
 #include "visit.h"
 #include "waiting.h"
 

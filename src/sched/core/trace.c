@@ -20,7 +20,7 @@
 #include "base/text.h"
 #include "log/log.h"
 #include "runtime.h"
-#include "trace_visit.h"
+#include "telemetry/trace_format.h"
 
 struct tracer {
 	bool is_on;

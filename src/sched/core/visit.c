@@ -13,7 +13,7 @@
 #include "idle.h"
 #include "push.h"
 #include "runtime.h"
-#include "trace_visit.h"
+#include "trace.h"
 #include "waiting.h"
 
 /* ---- accounting ---- */

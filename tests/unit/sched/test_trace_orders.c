@@ -13,7 +13,6 @@
 #include "base/clock.h"
 #include "sched/core/serve.h"
 #include "sched/core/trace.h"
-#include "sched/core/trace_visit.h"
 #include "support/visit_orders.h"
 
 enum { VISITS = 3000 };
