@@ -383,7 +383,6 @@ static void publish(struct graph *g, const struct schedule *schedule)
 	g->retired[g->retired_count++] = current_of(g);
 	atomic_store_explicit(&g->schedule, schedule, memory_order_release);
 	wake_all(g);
-	g->readers.unseen = 3;
 }
 
 static bool has_adopted(const struct graph *g, const struct worker *w)
@@ -400,21 +399,12 @@ static bool have_workers_adopted(const struct graph *g)
 	return !w;
 }
 
-/* Returns whether every other thread that may read a retired schedule has ended. Such a thread has
- * counted itself before the last publication. So it has ended once each counter was zero since. A
- * later reader that is late to count itself reads the current schedule. */
-static bool have_readers_ended(struct graph *g)
+/* Returns whether another thread may read a retired schedule. One that is late to count itself
+ * reads the current one. */
+static bool has_readers(const struct graph *g)
 {
-	struct schedule_readers *r = &g->readers;
-	unsigned slot = atomic_load_explicit(&r->slot, memory_order_relaxed);
-
-	for (unsigned i = 0; i < COUNT_OF(r->count); i++)
-		/* Acquire: pairs with schedule_read_unlock(). */
-		if (!atomic_load_explicit(&r->count[i], memory_order_acquire))
-			r->unseen &= ~(1u << i);
-	if (r->unseen == 1u << slot) /* new readers leave it, so that it becomes zero, too */
-		atomic_store_explicit(&r->slot, 1 - slot, memory_order_relaxed);
-	return r->unseen == 0;
+	/* Acquire: pairs with schedule_read_unlock(). */
+	return atomic_load_explicit(&g->reader_count, memory_order_acquire) > 0;
 }
 
 static void stop_mechanisms(struct graph *g, const struct schedule *schedule)
@@ -444,7 +434,7 @@ static void free_retired(struct graph *g)
 /* Returns whether no retired schedule is left. */
 static bool settle(struct graph *g)
 {
-	if (g->retired_count && have_workers_adopted(g) && have_readers_ended(g))
+	if (g->retired_count && have_workers_adopted(g) && !has_readers(g))
 		free_retired(g);
 	return g->retired_count == 0;
 }

@@ -23,13 +23,12 @@ static bool has_enough(const struct stage *s, const struct stage_schedule *rule,
 int enqueue_refusing_stage(struct graph *g, uint64_t now_ns)
 {
 	int found = -1;
-	unsigned slot = schedule_read_lock(g);
-	const struct schedule *schedule = atomic_load_explicit(&g->schedule, memory_order_acquire);
+	const struct schedule *schedule = schedule_read_lock(g);
 
 	for (unsigned i = 0; schedule->has_predicates && i < graph_row_count && found < 0; i++)
 		if (has_enough(&g->stage[i], &schedule->stage[i], now_ns))
 			found = (int)i;
-	schedule_read_unlock(g, slot);
+	schedule_read_unlock(g);
 	if (found >= 0)
 		atomic_fetch_add_explicit(&g->stage[found].refusals, 1, memory_order_relaxed);
 	return found;
