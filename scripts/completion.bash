@@ -66,7 +66,7 @@ _darkroomd() {
 		;;
 	esac
 	case $before in
-	-c | --config | --profile | --trace)
+	-c | --config | --trace)
 		mapfile -t COMPREPLY < <(compgen -f -- "$word")
 		compopt -o filenames 2>/dev/null # completes into directories
 		;;

@@ -74,8 +74,9 @@ def _profile(options, bench, workload):
     results."""
     path = (options.out / "profile.ini").resolve()
     if not path.exists():
-        with bench.daemon(ROOT / "conf" / "cohort.ini", profile=path) as daemon:
+        with bench.daemon(ROOT / "conf" / "cohort.ini") as daemon:
             bench.load(daemon, "-c", workload, "--seed", 1)
+            path.write_text(daemon.profile())
     return path
 
 

@@ -33,14 +33,13 @@ class Failed(Exception):
 
 class Daemon:
     """A darkroomd on a free port of the loopback interface, with a new store, for the duration of a
-    block. profile: a file for the costs of the stages, written at the end. wrapper: a program that
-    runs the daemon. program: the daemon. environ: variables for it."""
+    block. wrapper: a program that runs the daemon. program: the daemon. environ: variables for it."""
 
-    def __init__(self, config, work, options=(), preload="", cpus=(), profile=None, wrapper=(),
+    def __init__(self, config, work, options=(), preload="", cpus=(), wrapper=(),
                  program=ROOT / "build" / "darkroomd", environ=None):
         self.config, self.options = config, options
         self.environ = {**({"LD_PRELOAD": preload} if preload else {}), **(environ or {})}
-        self.cpus, self.profile, self.wrapper = cpus, profile, wrapper
+        self.cpus, self.wrapper = cpus, wrapper
         self.program = program
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="daemon-", dir=work))
         self.log = self.directory / "log"
@@ -54,8 +53,6 @@ class Daemon:
                    *(["-o", "server.user=root"] if os.geteuid() == 0 else [])]
         for option in self.options:
             command += ["-o", option]
-        if self.profile:
-            command += ["--profile", self.profile]
         with self.log.open("w") as log:
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL,
                                             stdout=log, stderr=log, env={**os.environ, **self.environ},
@@ -82,6 +79,12 @@ class Daemon:
     def stats(self):
         with urllib.request.urlopen(self.url + "/stats", timeout=10) as answer:
             return json.load(answer)
+
+    def profile(self):
+        """Returns the costs of the stages since the start, for layout.profile."""
+        return subprocess.run([self.program, "-c", self.config, "-o",
+                               f"server.root={self.directory / 'store'}", "ctl", "profile"],
+                              check=True, capture_output=True, text=True).stdout
 
     def cpu_s(self):
         """Returns the CPU time of the daemon since its start."""
@@ -132,9 +135,8 @@ class Bench:
         for directory in self.work.iterdir():
             shutil.rmtree(directory)
 
-    def daemon(self, config, options=(), preload="", profile=None, wrapper=()):
-        return Daemon(config, self.work, self.options + tuple(options), preload, self.cpus, profile,
-                      wrapper)
+    def daemon(self, config, options=(), preload="", wrapper=()):
+        return Daemon(config, self.work, self.options + tuple(options), preload, self.cpus, wrapper)
 
     def warm_up(self, daemon, connections):
         """Loads the daemon until its buffers are there and its policy has measured the stages."""

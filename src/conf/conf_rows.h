@@ -483,9 +483,9 @@ NUMBER(layout, parts, 1, STAGE_COUNT_MAX, "2", LIVE,
        "With mode = partition: number of parts, at most one per thread and one per\n"
        "stage that has a queue.")
 PATH(layout, profile, OR_EMPTY, "", FIXED,
-     "With mode = partition: file with the costs of the stages, written by darkroomd\n"
-     "--profile FILE in a run with the usual load, or by scripts/partition. Required\n"
-     "unless online = yes.")
+     "With mode = partition: file with the costs of the stages, from darkroomd ctl\n"
+     "profile after the usual load, or written by scripts/partition. Required unless\n"
+     "online = yes.")
 YES_NO(layout, online, "no", LIVE,
        "With mode = partition: whether the parts change while the daemon runs. The load\n"
        "is measured every 5 seconds. The parts change if the heaviest had more than 20\n"

@@ -328,8 +328,8 @@ static void check_layout(struct checking *c)
 	if (needs_costs(c->conf) && !c->conf->layout.profile[0] &&
 	    c->conf->layout.online != CONF_YES)
 		report(c, "layout", "mode",
-		       "expected layout.profile with the costs of the stages (darkroomd "
-		       "--profile, scripts/partition), or layout.online = yes");
+		       "expected layout.profile with the costs of the stages (ctl "
+		       "profile, scripts/partition), or layout.online = yes");
 }
 
 /* ---- files ---- */

@@ -75,7 +75,7 @@ static enum ctl_status run_dump(struct reload *r, char *arguments, struct text *
 	return conf_dump(&r->conf, answer) ? CTL_REFUSED : CTL_DONE;
 }
 
-/* Prints what --profile would write now. */
+/* Prints the costs of the stages since the start, in the form of layout.profile. */
 static enum ctl_status run_profile(struct reload *r, char *arguments, struct text *answer)
 {
 	struct partition_weights weights;

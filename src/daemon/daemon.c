@@ -42,7 +42,6 @@
 #include "reload.h"
 #include "sched/control/controllers.h"
 #include "sched/core/graph.h"
-#include "sched/core/profile.h"
 #include "telemetry/perf.h"
 #include "trace_output.h"
 
@@ -68,8 +67,7 @@ struct supervisor {
 	struct ctl_socket ctl;
 	struct reload reload;
 	int signal_fd;
-	int profile_fd; /* of --profile; -1: none */
-	int trace_fd;   /* of --trace; -1: none; owned by trace once that is on */
+	int trace_fd; /* of --trace; -1: none; owned by trace once that is on */
 	struct trace_output trace;
 	struct setting_answer setting;
 	const char *phase;         /* for the status: starting, serving or ending */
@@ -274,25 +272,6 @@ static void announce_end(struct supervisor *s, const char *reason)
 		wait_or_end(s, (int)((until - now) / NS_PER_MS) + 1);
 }
 
-/* Writes what the graph has counted so far to the file of --profile. Returns 0 or -errno, logged.
- */
-static int write_profile(const struct supervisor *s)
-{
-	struct partition_weights weights;
-	const char *path = s->reload.options->profile;
-
-	if (s->profile_fd < 0)
-		return 0;
-	stage_costs_collect(&weights, *s->program->graph);
-	int err = profile_write(&weights, s->profile_fd);
-
-	if (err)
-		log_error("--profile %s: cannot write: %s", path, strerror(-err));
-	else
-		log_notice("profile written to %s", path);
-	return err;
-}
-
 /* Stops accepting and waits for the work in flight. */
 static void drain(struct supervisor *s, const char *reason)
 {
@@ -313,7 +292,6 @@ static void drain(struct supervisor *s, const char *reason)
 		p->describe(&t);
 		log_error("drain_timeout: the drain has not finished: %s; ending without them",
 		          work);
-		write_profile(s);
 		end_now(s);
 	}
 	/* Administrative clients are served until now, so that they can watch the drain. */
@@ -361,8 +339,6 @@ static int supervise(struct supervisor *s)
 	p->stop();
 	trace_output_end(&s->trace, *p->graph);
 	log_notice("ended, %" PRIu64 " images stored", atomic_load(p->images_stored));
-	if (write_profile(s))
-		return EXIT_FAILURE;
 	return signal_number ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
@@ -398,18 +374,17 @@ static void raise_descriptor_limit(const struct conf *conf)
 		            (uint64_t)needed, (uint64_t)limit.rlim_cur);
 }
 
-/* Opens the file of --profile or --trace, with the rights of the user that starts the daemon: later
+/* Opens and empties the file of --trace, with the rights of the user that starts the daemon: later
  * the sandbox and the daemon's own user may not be allowed to. Returns a descriptor, or -1, logged.
  */
-static int open_output(const char *option, const char *path, bool is_emptied)
+static int open_trace(const char *path)
 {
 	int fd = open(path, O_WRONLY | O_CREAT | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0644);
 	struct stat st;
 
-	if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
-	    (!is_emptied || ftruncate(fd, 0) == 0))
+	if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && ftruncate(fd, 0) == 0)
 		return fd;
-	log_error("%s %s: %s", option, path,
+	log_error("--trace %s: %s", path,
 	          fd >= 0 && !S_ISREG(st.st_mode) ? "expected a regular file" : strerror(errno));
 	if (fd >= 0)
 		close(fd);
@@ -439,9 +414,8 @@ int daemon_run(const struct options *o, const struct conf *conf, const struct pr
 
 	supervisor.program = program;
 	reload_log(o, conf);
-	supervisor.profile_fd = o->profile ? open_output("--profile", o->profile, false) : -1;
-	supervisor.trace_fd = o->trace ? open_output("--trace", o->trace, true) : -1;
-	if ((o->profile && supervisor.profile_fd < 0) || (o->trace && supervisor.trace_fd < 0))
+	supervisor.trace_fd = o->trace ? open_trace(o->trace) : -1;
+	if (o->trace && supervisor.trace_fd < 0)
 		return EXIT_FAILURE;
 	if (sandbox_become_user(conf))
 		return EX_CONFIG;

@@ -13,7 +13,7 @@
 #include "ctl_socket.h"
 #include "policy/policy.h"
 
-enum { OPTION_TOPOLOGY = 256, OPTION_PROFILE, OPTION_TRACE, OPTION_ONCE }; /* without a letter */
+enum { OPTION_TOPOLOGY = 256, OPTION_TRACE, OPTION_ONCE }; /* without a letter */
 
 static const struct option long_options[] = {
 	{ "config", required_argument, NULL, 'c' },
@@ -25,7 +25,6 @@ static const struct option long_options[] = {
 	{ "keys", optional_argument, NULL, 'K' },
 	{ "help", no_argument, NULL, 'h' },
 	{ "topology", no_argument, NULL, OPTION_TOPOLOGY },
-	{ "profile", required_argument, NULL, OPTION_PROFILE },
 	{ "trace", required_argument, NULL, OPTION_TRACE },
 	{ "once", no_argument, NULL, OPTION_ONCE },
 	{ "version", no_argument, NULL, 'V' },
@@ -34,7 +33,7 @@ static const struct option long_options[] = {
 
 static const char help_text[] =
 	"usage: darkroomd [-t | -T | --topology] [-q] [-c FILE] [-o SECTION.KEY=VALUE]...\n"
-	"                 [--profile FILE] [--trace FILE]\n"
+	"                 [--trace FILE]\n"
 	"       darkroomd [-c FILE] [-o SECTION.KEY=VALUE]... ctl COMMAND\n"
 	"       darkroomd [-c FILE] [-o SECTION.KEY=VALUE]... store COMMAND\n"
 	"       darkroomd token NAME [SCOPE]... [QUOTA]...\n"
@@ -51,7 +50,6 @@ static const char help_text[] =
 	"  -t, --check          check the configuration, report all problems, and exit\n"
 	"  -T, --dump           check it and print every key with its value as an INI file\n"
 	"      --topology       print the machine's cores and caches, and the place of each thread\n"
-	"      --profile FILE   at shutdown, write the costs of the stages to FILE, for layout.profile\n"
 	"      --once           ctl top prints one table and ends\n"
 	"      --trace FILE     write every visit of a worker to FILE, for scripts/trace-draw\n"
 	"  -q, --quiet          log only warnings and errors; ctl prints only failures\n"
@@ -138,9 +136,6 @@ static int take_option(struct options *o, int option)
 		break;
 	case OPTION_TOPOLOGY:
 		request(o, VERB_TOPOLOGY);
-		break;
-	case OPTION_PROFILE:
-		o->profile = optarg;
 		break;
 	case OPTION_TRACE:
 		o->trace = optarg;

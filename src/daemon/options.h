@@ -33,12 +33,11 @@ struct options {
 	size_t override_count;
 	char *const *words; /* ctl, store, token: the words after it, in argv */
 	size_t word_count;
-	bool verbose;        /* -v, -VV: with the versions of compiler and libraries */
-	const char *profile; /* --profile: file for the costs of the stages; NULL: none */
-	const char *trace;   /* --trace: file for the visits of workers; NULL: none */
-	bool all_keys;       /* --keys=all: also those of experiments */
-	bool once;           /* --once: ctl top prints one table */
-	bool quiet;          /* -q: only warnings and errors; -t prints nothing if all is well */
+	bool verbose;      /* -v, -VV: with the versions of compiler and libraries */
+	const char *trace; /* --trace: file for the visits of workers; NULL: none */
+	bool all_keys;     /* --keys=all: also those of experiments */
+	bool once;         /* --once: ctl top prints one table */
+	bool quiet;        /* -q: only warnings and errors; -t prints nothing if all is well */
 };
 
 /* Parses the command line. Returns 0, or the exit status: wrong usage, which is reported. The

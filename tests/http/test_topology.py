@@ -1,4 +1,4 @@
-"""--topology for other machines, profiles of --profile and ctl profile, and scripts/partition,
+"""--topology for other machines, ctl profile, and scripts/partition,
 which makes a layout from a profile."""
 
 import os
@@ -130,7 +130,7 @@ def test_bad_machines_and_profiles_are_reported(tmp_path):
     profile = with_profile(tmp_path, "[stage.blur]\nservice_ns = many\n")
     done = run("--topology", *overrides("layout.mode=partition", profile))
     assert done.returncode != 0 and done.stdout == ""
-    assert f"{tmp_path}/profile:2: value \"many\": expected a whole number" in done.stderr
+    assert f"{tmp_path}/profile:2: stage.blur.service_ns = \"many\": expected a whole number" in done.stderr
 
 
 def test_daemon_serves_with_the_topology_of_another_machine(start):
@@ -158,23 +158,19 @@ def values(text):
 
 def test_profile_records_service_times_and_edges(start, tmp_path):
     path = tmp_path / "profile"
-    path.write_text("; what was there before, and is longer than what comes\n" * 100)
-    daemon = start(extra=("--profile", path))
+    daemon = start()
     for seed in range(3):
         daemon.image(pictures.photo_jpeg(400, 300, seed))
 
     def profile():
         done = run("-o", f"server.root={daemon.store}", "ctl", "profile")
         assert done.returncode == 0, done.stderr
+        path.write_text(done.stdout)
         return values(done.stdout)
     # An event is counted when its handler returns, which may be after the response.
-    assert eventually(lambda: profile()["stage.jpeg_decode"]["events"] == 3)
-    live = profile()
-    daemon.stop()
-    assert f"profile written to {path}" in daemon.log
-    found = values(path.read_text())
-    assert set(found) == set(live) == {f"stage.{stage}" for stage in STAGES}
-    assert found["stage.jpeg_decode"] == live["stage.jpeg_decode"]
+    assert eventually(lambda: profile()["stage.jpeg_encode"]["events"] == 9)
+    found = profile()
+    assert set(found) == {f"stage.{stage}" for stage in STAGES}
     decode, scale, encode = (found[f"stage.{stage}"]
                              for stage in ("jpeg_decode", "scale", "jpeg_encode"))
     assert decode["events"] == decode["to_scale"] == 3 and decode["service_ns"] > 100000
@@ -182,15 +178,6 @@ def test_profile_records_service_times_and_edges(start, tmp_path):
     assert scale["to_blur"] == 3 and found["stage.blur"]["to_jpeg_encode"] == 3
     assert encode["events"] == scale["to_jpeg_encode"] + 3 == 9
     assert "% of the work: " in topology("layout.mode=partition", f"layout.profile={path}")
-
-
-@pytest.mark.parametrize("profile, says",
-                         [("/nonexistent/profile", "No such file"), ("/tmp", "Is a directory"),
-                          ("/dev/null", "expected a regular file")])
-def test_unwritable_profile_is_reported_at_the_start(tmp_path, profile, says):
-    done = run(*overrides(f"server.root={tmp_path}/store", "server.listen=127.0.0.1:0"),
-               "--profile", profile)
-    assert done.returncode == 1 and f"--profile {profile}: {says}" in done.stderr
 
 
 # ---- scripts/partition ----

@@ -9,7 +9,6 @@
 #include <inttypes.h>
 #include <stdbool.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/check.h"
 #include "base/text.h"
@@ -21,7 +20,6 @@
 
 #define SECTION_LEAD "stage."
 #define EDGE_LEAD "to_"
-#define FILE_BYTES_MAX (64u << 10) /* of a file that is written: 16 stages with 18 lines each */
 
 /* Keeps the sums over all stages and all edges below 2^64. */
 #define VALUE_MAX (UINT64_MAX / (STAGE_COUNT_MAX * STAGE_COUNT_MAX))
@@ -52,13 +50,9 @@ void stage_costs_collect(struct partition_weights *w, const struct graph *g)
 
 /* ---- reading ---- */
 
-static void report(struct reading *r, const struct conf_setting *at, const char *what,
-                   const char *found, const char *expected)
+static void report(struct reading *r, const struct conf_setting *at, const char *message)
 {
-	conf_source_where(r->source, at, r->errors);
-	text_printf(r->errors, ": %s", what);
-	conf_quote(r->errors, found);
-	text_printf(r->errors, ": expected %s\n", expected);
+	conf_source_report(r->source, at, message, r->errors);
 	r->err = -EINVAL;
 }
 
@@ -100,20 +94,19 @@ static void apply_setting(struct reading *r, struct partition_weights *w,
 
 	if (stage < 0) {
 		if (!s->key)
-			report(r, s, "section ", s->section,
-			       "[stage.NAME] with the name of a stage");
+			report(r, s, "expected [stage.NAME] with the name of a stage");
 		return; /* its keys are covered by this message */
 	}
 	if (!s->key)
 		return;
 	place = place_of(w, (unsigned)stage, s->key);
 	if (!place)
-		report(r, s, "key ", s->key,
-		       "service_ns, events, or to_NAME with a stage that this one may send to");
+		report(r, s,
+		       "expected service_ns, events, or to_NAME with a stage that this one may "
+		       "send to");
 	else if (!s->value || !conf_units_parse(s->value, conf_units_none, place) ||
 	         *place > VALUE_MAX)
-		report(r, s, "value ", s->value ? s->value : "",
-		       "a whole number, not more than 2^56");
+		report(r, s, "expected a whole number, not more than 2^56");
 }
 
 int profile_read(struct partition_weights *w, const char *path, struct text *errors)
@@ -161,34 +154,4 @@ void profile_print(const struct partition_weights *w, struct text *to)
 				text_printf(to, EDGE_LEAD "%s = %" PRIu64 "\n",
 				            graph_rows[k].class->name, w->edge_events[i][k]);
 	}
-}
-
-static int write_all(int fd, const char *data, size_t length)
-{
-	size_t at = 0;
-
-	while (at < length) {
-		ssize_t n = pwrite(fd, data + at, length - at, (off_t)at);
-
-		if (n > 0)
-			at += (size_t)n;
-		else if (n == 0 || errno != EINTR)
-			return n == 0 ? -EIO : -errno;
-	}
-	return 0;
-}
-
-int profile_write(const struct partition_weights *w, int fd)
-{
-	struct text text;
-	int err;
-
-	text_init_growable(&text, FILE_BYTES_MAX);
-	profile_print(w, &text);
-	err = text.overflowed ? -ENOMEM : write_all(fd, text.data, text.length);
-	/* A partial profile is useless. */
-	if (ftruncate(fd, err ? 0 : (off_t)text.length) && !err)
-		err = -errno;
-	text_fini(&text);
-	return err;
 }

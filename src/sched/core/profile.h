@@ -27,9 +27,6 @@ int profile_read(struct partition_weights *w, const char *path, struct text *err
 /* Appends the weights in this form. */
 void profile_print(const struct partition_weights *w, struct text *to);
 
-/* Replaces the contents of fd, a regular file, by the weights in this form. Returns 0 or -errno. */
-int profile_write(const struct partition_weights *w, int fd);
-
 /* Collects the work since the start of the graph. For an interval, subtract an earlier result
  * with partition_weights_subtract(). w->stages are those of the current schedule. Main thread. */
 void stage_costs_collect(struct partition_weights *w, const struct graph *g);

@@ -79,7 +79,7 @@ static void moved_keys_may_keep_their_defaults(void **state)
 	static struct conf conf;
 
 	(void)state;
-	assert_int_equal(load(&conf, VARIANT "[scheduler]\nspin = 10us\nidle = WAKE\n"
+	assert_int_equal(load(&conf, VARIANT "[scheduler]\nspin = 10us\n"
 	                                     "[experiment]\nspin = 3us\n"),
 	                 0);
 	assert_int_equal(conf.experiment.spin_us, 3);

@@ -308,7 +308,7 @@ static void parts_need_costs(void **state)
 	reject_file(
 		VARIANT "[layout]\nmode = partition\nparts = 1\n",
 		"@:4: layout.mode = \"partition\": expected layout.profile with the costs of the "
-		"stages (darkroomd --profile, scripts/partition), or layout.online = yes\n");
+		"stages (ctl profile, scripts/partition), or layout.online = yes\n");
 	accept_file(VARIANT "[layout]\nmode = partition\nparts = 1\nonline = yes\n");
 }
 

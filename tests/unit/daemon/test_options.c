@@ -44,14 +44,13 @@ static void options_are_taken(void **state)
 	assert_int_equal(parse("darkroomd"), 0);
 	assert_int_equal(options.verb, VERB_RUN);
 	assert_null(options.config_path);
-	assert_int_equal(parse("darkroomd -c file -o a=1 -ob=2 -q --profile p --trace t"), 0);
+	assert_int_equal(parse("darkroomd -c file -o a=1 -ob=2 -q --trace t"), 0);
 	assert_int_equal(options.verb, VERB_RUN);
 	assert_string_equal(options.config_path, "file");
 	assert_int_equal(options.override_count, 2);
 	assert_string_equal(options.overrides[0], "a=1");
 	assert_string_equal(options.overrides[1], "b=2");
 	assert_true(options.quiet);
-	assert_string_equal(options.profile, "p");
 	assert_string_equal(options.trace, "t");
 	assert_int_equal(parse("darkroomd -VV"), 0);
 	assert_int_equal(options.verb, VERB_VERSION);
