@@ -59,6 +59,7 @@ function showProblem(box, problem) {
 const waiting = [];
 let running = 0;
 
+// Returns a line of the list.
 function add(file) {
   const state = element('span', { class: 'state' }, 'waiting');
   const bar = element('progress', { max: 100, value: 0, 'aria-label': `Upload of ${file.name || 'pasted picture'}` });
@@ -66,9 +67,29 @@ function add(file) {
     element('div', { class: 'head' },
       element('span', { class: 'name' }, file.name || 'pasted picture'),
       element('span', {}, bytes(file.size)), state), bar);
-  $('uploads').prepend(item);
   waiting.push({ file, item, state, bar, begun: 0 });
-  next();
+  return item;
+}
+
+// What is pasted from a screen is a PNG, and the server takes JPEG files. Returns the file, or a JPEG
+// of it on white. A picture that the browser cannot read is sent as it is, and refused in words.
+async function asJpeg(file) {
+  if (!file.type.startsWith('image/') || file.type === 'image/jpeg') return file;
+  let picture;
+  try {
+    picture = await createImageBitmap(file);
+  } catch {
+    return file;
+  }
+  const canvas = element('canvas', { width: picture.width, height: picture.height });
+  const context = canvas.getContext('2d');
+  context.fillStyle = '#fff';
+  context.fillRect(0, 0, picture.width, picture.height);
+  context.drawImage(picture, 0, 0);
+  picture.close();
+  const blob = await new Promise((done) => { canvas.toBlob(done, 'image/jpeg', 0.95); });
+  if (!blob) return file; // too large for a canvas
+  return new File([blob], `${file.name.replace(/\.[^.]*$/, '') || 'pasted'}.jpg`, { type: 'image/jpeg' });
 }
 
 function next() {
@@ -86,7 +107,9 @@ function finish(u, text) {
   next();
 }
 
-function upload(u) {
+async function upload(u) {
+  u.begun = performance.now();
+  u.file = await asJpeg(u.file);
   const request = new XMLHttpRequest();
   const form = new FormData();
   form.append('file', u.file, u.file.name || 'pasted.jpg');
@@ -103,7 +126,6 @@ function upload(u) {
     finish(u, 'failed');
   };
   request.onload = () => answered(u, request);
-  u.begun = performance.now();
   request.send(form);
 }
 
@@ -301,9 +323,13 @@ function idTime(id) {
 
 // ---- begin ----
 
+// In the order of the files, above those taken before: the first lines are the ones that move.
 function take(files) {
-  for (const file of files) add(file);
+  $('uploads').prepend(...Array.from(files, add));
+  next();
 }
+
+$('drop').hidden = false;
 
 const drop = $('drop');
 $('files').addEventListener('change', (e) => { take(e.target.files); e.target.value = ''; });

@@ -2,8 +2,11 @@
 
 import base64
 import hashlib
+import io
+import json
 import re
 
+import PIL.Image
 import pytest
 
 import accessibility
@@ -79,20 +82,62 @@ def test_keyboard_alone_uploads_copies_and_deletes(start, browse):
     assert page.js("document.activeElement.id") == "files"
 
 
+PASTE = """(() => {
+  const clipboardData = new DataTransfer();
+  for (const [data, name, type] of %s) {
+    const bytes = Uint8Array.from(atob(data), (c) => c.charCodeAt(0));
+    clipboardData.items.add(new File([bytes], name, {type}));
+  }
+  document.body.dispatchEvent(new ClipboardEvent('paste', {clipboardData, bubbles: true}));
+})()"""
+
+
+def paste(page, *files):
+    page.js(PASTE % json.dumps([(base64.b64encode(data).decode(), *rest) for data, *rest in files]))
+
+
 @needs_browser
 def test_pasted_picture_is_uploaded(start, browse):
     daemon, page = start(*PUBLIC), browse()
     page.open(daemon.url)
-    data = base64.b64encode(SAMPLES[0].read_bytes()).decode()
-    page.js(f"""(() => {{
-      const bytes = Uint8Array.from(atob('{data}'), (c) => c.charCodeAt(0));
-      const clipboardData = new DataTransfer();
-      clipboardData.items.add(new File([bytes], 'pasted.jpg', {{type: 'image/jpeg'}}));
-      document.body.dispatchEvent(new ClipboardEvent('paste', {{clipboardData, bubbles: true}}));
-    }})()""")
+    paste(page, (SAMPLES[0].read_bytes(), "pasted.jpg", "image/jpeg"))
     check_uploads(page, daemon, SAMPLES[:1])
     (image,) = daemon.get("/images").json()["images"]
     assert image["filename"] == "pasted.jpg"
+
+
+@needs_browser
+def test_pasted_screenshot_is_converted(start, browse):
+    """What Chromium pastes from a screen is a PNG. Its transparent half becomes white."""
+    daemon, page = start(*PUBLIC), browse()
+    page.open(daemon.url)
+    picture = PIL.Image.new("RGBA", (640, 400), (200, 30, 30, 255))
+    picture.paste((0, 0, 0, 0), (320, 0, 640, 400))
+    screenshot = io.BytesIO()
+    picture.save(screenshot, "PNG")
+    paste(page, (screenshot.getvalue(), "image.png", "image/png"))
+    assert page.wait("document.querySelector('#uploads .state')?.textContent.startsWith('stored in')")
+    (image,) = daemon.get("/images").json()["images"]
+    assert (image["filename"], image["width"], image["height"]) == ("image.jpg", 640, 400)
+    stored = PIL.Image.open(io.BytesIO(daemon.get(image["variants"]["thumb"]["url"]).body))
+    for part, colour in ((.2, (200, 30, 30)), (.8, (255, 255, 255))):
+        seen = stored.getpixel((int(part * stored.width), stored.height // 2))
+        assert all(abs(a - b) < 12 for a, b in zip(seen, colour)), seen
+    paste(page, (b"hello", "hello.png", "image/png"), (b"hello", "hello.txt", "text/plain"))
+    assert page.wait("document.querySelectorAll('#uploads .error').length === 2")
+    page.errors[:] = [e for e in page.errors if "status of 4" not in e]  # the browser's own lines
+
+
+@needs_browser
+def test_many_files_are_listed_in_their_order(start, browse):
+    """The lines that move are the first ones of the newest files."""
+    daemon, page = start(*PUBLIC), browse()
+    page.open(daemon.url)
+    data = SAMPLES[0].read_bytes()
+    paste(page, (data, "z.jpg", "image/jpeg"))
+    paste(page, *((data, f"{i}.jpg", "image/jpeg") for i in range(6)))
+    names = page.js("[...document.querySelectorAll('#uploads .name')].map((e) => e.textContent)")
+    assert names == [*(f"{i}.jpg" for i in range(6)), "z.jpg"]
 
 
 @needs_browser
