@@ -198,7 +198,8 @@ static bool app_is_busy(void)
 
 static int app_tick(void)
 {
-	int http_ms = admin_service_tick(&own.admin),
+	/* This thread changes the configuration and the schedule, so both stay valid here. */
+	int http_ms = stats_stream_tick(&own.admin.stream, clock_ns(), stats_report, &reported),
 	    storage_ms = storage_tick(&own.images.storage);
 
 	return http_ms < 0 || (storage_ms >= 0 && storage_ms < http_ms) ? storage_ms : http_ms;

@@ -134,7 +134,6 @@ static enum conn_state decide_upload(struct visit *v, struct conn *c)
 	c->after_admit = CONN_RESERVE_BODY;
 	if (!c->request.is_chunked)
 		return CONN_ADMIT;
-	c->after_continue = CONN_READ_CHUNKS;
 	c->phase.bytes = c->end - c->at;
 	c->after_admit =
 		c->request.expects_continue && c->at == c->end ? CONN_CONTINUE : CONN_READ_CHUNKS;
@@ -178,10 +177,8 @@ static enum conn_state decide(struct visit *v, struct conn *c)
 	c->at = c->begin + r->fed;
 	c->body.left = r->content_length;
 	c->body.has_chunks_left = r->is_chunked;
-	struct client_key client = { { 0 } };
-
-	forwarded_client(&app(v)->http->proxies, c->source.address, conn_fields(c), client.address);
-	access_set_client(c, &client);
+	forwarded_client(&app(v)->http->proxies, c->source.address, conn_fields(c),
+	                 c->client.address);
 	if (!site_guard_allows(app(v)->http, app_conf(v), c) || !check_route(v, c) ||
 	    !authorization_allows(&app(v)->http->tokens, c))
 		return CONN_REFUSE;

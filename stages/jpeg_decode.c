@@ -98,11 +98,6 @@ static enum verdict read_header(struct metadata *m, struct image *image, struct 
 	struct memory_need_step need;
 	int width, height;
 
-	if (image->source_size < 3 || memcmp(image->source, "\xff\xd8\xff", 3) != 0) {
-		problem_set(p, 415, "unsupported-media-type",
-		            "the file is not a JPEG; expected it to begin with ff d8 ff");
-		return HAS_PROBLEM;
-	}
 	if (decoder_open(decoder, image->source, image->source_size) == DECODER_FAILED) {
 		problem_from_decoder(p, decoder, conf);
 		return HAS_PROBLEM;

@@ -306,16 +306,21 @@ static void set_problem_of_stage(struct admission *a, unsigned index, struct pro
 		name, (unsigned long long)enqueue_waiting(a->graph, index), name);
 }
 
-void admission_set_problem(struct admission *a, const struct admission_waiter *w,
-                           struct problem *problem)
+void admission_set_problem(struct admission *a, const struct conf *conf,
+                           const struct admission_waiter *w, struct problem *problem)
 {
+	uint64_t max = conf->limits.images_in_flight, count = admission_in_flight(a);
+
 	pthread_mutex_lock(&a->lock);
 	uint64_t images = a->overload.images;
 	double backlog_s = overload_backlog_s(&a->overload);
 	unsigned retry_s = overload_retry_s(&a->overload, class_now(a, w->class));
 
 	pthread_mutex_unlock(&a->lock);
-	if (w->full_stage)
+	if (count >= max)
+		problem_set_limit(problem, 503, "overloaded", "limits.images_in_flight", max,
+		                  count + 1);
+	else if (w->full_stage)
 		set_problem_of_stage(a, w->full_stage - 1, problem);
 	else
 		problem_set(problem, 503, "overloaded",

@@ -123,8 +123,8 @@ bool admission_try(struct admission *a, struct admission_waiter *w, bool may_wai
 bool admission_leave(struct admission *a, struct admission_waiter *w);
 
 /* Fills in the problem of an upload that is refused. */
-void admission_set_problem(struct admission *a, const struct admission_waiter *w,
-                           struct problem *problem);
+void admission_set_problem(struct admission *a, const struct conf *conf,
+                           const struct admission_waiter *w, struct problem *problem);
 
 /* The upload will not begin. Ignored if it has no place. */
 void admission_cancel(struct admission *a, struct admission_waiter *w);

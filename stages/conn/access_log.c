@@ -8,6 +8,7 @@
  */
 #include "conn.h"
 
+#include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -253,14 +254,12 @@ static void put_request(struct output *o, const struct conn *c)
 	put_text(o, "path", path.data, path.length);
 }
 
-static void put_client(struct output *o, struct conn *c)
+static void put_client(struct output *o, const struct conn *c)
 {
 	const uint8_t *address = c->client.address, *ipv4 = network_ipv4(address);
-	char *client = c->access.client;
+	char client[INET6_ADDRSTRLEN] = "";
 
-	if (!*client)
-		(void)inet_ntop(ipv4 ? AF_INET : AF_INET6, ipv4 ? ipv4 : address, client,
-		                sizeof c->access.client);
+	(void)inet_ntop(ipv4 ? AF_INET : AF_INET6, ipv4 ? ipv4 : address, client, sizeof client);
 	put_string(o, "client", client);
 }
 
@@ -348,17 +347,9 @@ void access_log_request(struct conn *c, bool is_complete)
 	log_access_write(style, t.data, t.length);
 }
 
-void access_set_client(struct conn *c, const struct client_key *client)
-{
-	if (memcmp(&c->client, client, sizeof *client) == 0)
-		return; /* its text may be there */
-	c->client = *client;
-	c->access.client[0] = '\0';
-}
-
 void access_forget(struct conn *c)
 {
-	access_set_client(c, &c->source);
+	c->client = c->source;
 	c->token_name[0] = '\0';
 	c->access.id[0] = '\0';
 	c->access.files = c->access.failed = c->access.image_count = 0;

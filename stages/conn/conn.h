@@ -10,7 +10,6 @@
 #ifndef DARKROOM_CONN_CONN_H
 #define DARKROOM_CONN_CONN_H
 
-#include <arpa/inet.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -46,7 +45,7 @@ enum conn_state {
 	CONN_READ_HEAD,      /* at http_parse: parse what was read */
 	CONN_ADMIT,          /* ask whether the upload is admitted */
 	CONN_RESERVE_BODY,   /* reserve memory for more of a body of known length */
-	CONN_CONTINUE,       /* send 100 Continue, then go on in state after_continue */
+	CONN_CONTINUE,       /* send 100 Continue, then read the body */
 	CONN_READ_BODY,
 	CONN_READ_CHUNKS, /* at http_parse: parse them */
 	CONN_BODY_DONE,   /* send the body to form_decode */
@@ -116,8 +115,7 @@ struct access_image {
 
 /* What the access log says about a request. */
 struct access {
-	char id[REQUEST_ID_MAX];       /* of the request; "" until it is asked for */
-	char client[INET6_ADDRSTRLEN]; /* of the connection; "" until it is asked for */
+	char id[REQUEST_ID_MAX]; /* of the request; "" until it is asked for */
 	unsigned files, failed, image_count;
 	struct access_image image[ACCESS_IMAGES_MAX];
 };
@@ -198,7 +196,7 @@ struct conn {
 	struct conn_timeout timeout;
 	unsigned parse_count; /* in this call of conn_run() */
 	/* the owner of the event */
-	enum conn_state state, after_continue, after_admit;
+	enum conn_state state, after_admit;
 	struct conn_wait wait;
 	struct timing timing;
 	struct conn_phase phase;
@@ -324,9 +322,6 @@ void access_note_upload(struct conn *c, const struct upload *u, unsigned good);
 
 /* Writes the line. is_complete: the response was written to its end. The I/O thread. */
 void access_log_request(struct conn *c, bool is_complete);
-
-/* Sets the client of the request, which is the peer before. */
-void access_set_client(struct conn *c, const struct client_key *client);
 
 /* Prepares for the next request. */
 void access_forget(struct conn *c);

@@ -131,11 +131,7 @@ static enum conn_step start_body(struct conn *c)
 		return body_done(c);
 	conn_start_phase(c);
 	c->phase.bytes = there;
-	c->state = CONN_READ_BODY;
-	if (c->request.expects_continue && there == 0) {
-		c->state = CONN_CONTINUE;
-		c->after_continue = CONN_READ_BODY;
-	}
+	c->state = c->request.expects_continue && there == 0 ? CONN_CONTINUE : CONN_READ_BODY;
 	return CONN_STEP_AGAIN;
 }
 

@@ -144,7 +144,7 @@ static enum conn_step begin_requests(struct visit *v, struct conn *c, size_t len
 	c->begin += length;
 	c->at = c->begin;
 	c->state = CONN_READ_HEAD;
-	access_set_client(c, &c->source);
+	c->client = c->source;
 	if (!conn_count_client(c)) {
 		c->closes = true;
 		c->state = CONN_REFUSE;
@@ -228,7 +228,7 @@ enum conn_step conn_send_continue(struct visit *v, struct conn *c)
 		counter_add(&conn_counters(c)->sent_bytes, (uint64_t)n);
 	}
 	conn_start_phase(c);
-	c->state = c->after_continue;
+	c->state = c->request.is_chunked ? CONN_READ_CHUNKS : CONN_READ_BODY;
 	return CONN_STEP_AGAIN;
 }
 

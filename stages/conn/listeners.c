@@ -33,8 +33,9 @@ static void split_address(const char *listen, char host[CONF_TEXT_MAX], char por
 	snprintf(port, CONF_TEXT_MAX, "%s", colon + 1);
 }
 
-int listener_resolve(const char *key, const char *listen, struct sockaddr_storage *address,
-                     socklen_t *length)
+/* Returns 0, or -errno with the reason logged under the key. */
+static int listener_resolve(const char *key, const char *listen, struct sockaddr_storage *address,
+                            socklen_t *length)
 {
 	char host[CONF_TEXT_MAX], port[CONF_TEXT_MAX];
 	const struct addrinfo hints = { .ai_family = AF_UNSPEC,
@@ -56,7 +57,8 @@ int listener_resolve(const char *key, const char *listen, struct sockaddr_storag
 	return 0;
 }
 
-int listener_open(const struct sockaddr_storage *address, socklen_t length, bool share_port)
+/* Returns the socket, or -errno. share_port: with SO_REUSEPORT. */
+static int listener_open(const struct sockaddr_storage *address, socklen_t length, bool share_port)
 {
 	const int one = 1;
 	int fd = socket(address->ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -132,7 +134,7 @@ bool listener_is_local(int fd)
 	       (IN6_IS_ADDR_V4MAPPED(v6) && v6->s6_addr[12] == IN_LOOPBACKNET);
 }
 
-bool listeners_are_local(const int *fd, unsigned count)
+static bool listeners_are_local(const int *fd, unsigned count)
 {
 	for (unsigned i = 0; i < count; i++)
 		if (!listener_is_local(fd[i]))
@@ -303,8 +305,10 @@ static int open_admin_configured(struct admin *a, const struct conf *conf)
 	return *listen == '/' ? listen_at_path(a, listen) : listen_at_address(a, listen, false);
 }
 
-int admin_open(struct admin *a, const struct conf *conf, const int *public_fd,
-               unsigned public_count, int passed_fd)
+/* Opens the configured listener, or takes the passed one (-1: none). The public ones must be open.
+ * Returns 0, or -errno with the reason logged. */
+static int admin_open(struct admin *a, const struct conf *conf, const int *public_fd,
+                      unsigned public_count, int passed_fd)
 {
 	int err = 0;
 

@@ -20,15 +20,8 @@
 
 #define LISTEN_BACKLOG 4096 /* the kernel limits it to net.core.somaxconn */
 
-/* Resolves HOST:PORT or [HOST]:PORT; the configuration has checked the syntax. Returns 0, or -errno
- * with the reason logged under the key. */
-int listener_resolve(const char *key, const char *listen, struct sockaddr_storage *address,
-                     socklen_t *length);
-
-/* Returns a bound and listening TCP socket, or -errno. share_port: with SO_REUSEPORT. */
-int listener_open(const struct sockaddr_storage *address, socklen_t length, bool share_port);
-
-/* The same for the address of a key; a failure is logged. */
+/* Returns a bound and listening TCP socket at HOST:PORT or [HOST]:PORT, whose syntax the
+ * configuration has checked; or -errno with the reason logged under the key. */
 int listener_open_at(const char *key, const char *listen, enum log_level level);
 
 /* Writes http://HOST:PORT or unix:PATH. */
@@ -36,7 +29,6 @@ void listener_url(int fd, char *url, size_t size);
 
 /* Returns whether only this machine can connect: to a loopback address, or a path. */
 bool listener_is_local(int fd);
-bool listeners_are_local(const int *fd, unsigned count);
 
 /* ---- the administrative listener ---- */
 
@@ -52,11 +44,6 @@ struct admin {
 	bool is_on_public;         /* the public listeners serve it as well */
 	char url[CONF_TEXT_MAX];
 };
-
-/* Opens the configured listener, or takes the passed one (-1: none). The public ones must be open.
- * Returns 0, or -errno with the reason logged. */
-int admin_open(struct admin *a, const struct conf *conf, const int *public_fd,
-               unsigned public_count, int passed_fd);
 
 /* ---- all of them ---- */
 

@@ -82,15 +82,18 @@ static bool must_close(const struct conn *c)
 	return c->body.left > CONN_DISCARD_MAX;
 }
 
-/* Responds instead of a response for which there was no memory. */
+/* Responds instead of a response for which there was no memory. The body is behind the header. */
 static void respond_without_memory(struct conn *c, bool is_head)
 {
+	static const char body[] =
+		"{\"type\":\"urn:darkroom:problem:internal\",\"title\":\"Internal server error\","
+		"\"status\":500,\"detail\":\"no memory for the response\"}\n";
+
 	respond_start(c, 500, 1);
 	respond_content(c, "application/problem+json");
-	response_finish_fixed(
-		&c->response, "close", is_head,
-		"{\"type\":\"urn:darkroom:problem:internal\",\"title\":\"Internal server error\","
-		"\"status\":500,\"detail\":\"no memory for the response\"}\n");
+	text_printf(&c->response.head, "Content-Length: %zu\r\nConnection: close\r\n\r\n%s",
+	            sizeof body - 1, is_head ? "" : body);
+	assert(!c->response.head.overflowed);
 }
 
 enum conn_step respond_finish(struct conn *c)

@@ -168,14 +168,6 @@ bool response_finish(struct response *r, const char *connection, bool is_head)
 	return !r->head.overflowed && !r->body.overflowed;
 }
 
-void response_finish_fixed(struct response *r, const char *connection, bool is_head,
-                           const char *body)
-{
-	text_printf(&r->head, "Content-Length: %zu\r\nConnection: %s\r\n\r\n%s", strlen(body),
-	            connection, is_head ? "" : body);
-	assert(!r->head.overflowed);
-}
-
 /* Writes the rest of header and text once: by writev(2), or before a file by send(2), which can say
  * that more follows. Not by sendmsg(2), which could send to an address: the sandbox forbids it. */
 static ssize_t write_text(const struct response *r, int fd)

@@ -70,10 +70,6 @@ void response_field(struct response *r, const char *format, ...)
  * is NULL. Only response_send() may follow. Returns false if header or body did not fit. */
 bool response_finish(struct response *r, const char *connection, bool is_head);
 
-/* The same with a short body that needs no memory. Cannot fail after a few fields. */
-void response_finish_fixed(struct response *r, const char *connection, bool is_head,
-                           const char *body);
-
 /* What response_send() returns, beside -errno. */
 enum response_sent {
 	RESPONSE_FULL, /* more is left: wait until the socket is writable */

@@ -2,7 +2,6 @@
  * connection of an agent-check. */
 #include "admin_service.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +9,6 @@
 #include <unistd.h>
 
 #include "base/check.h"
-#include "base/clock.h"
 #include "conn/http_server.h"
 #include "conn/listeners.h"
 #include "log/log.h"
@@ -22,57 +20,17 @@
 
 /* ---- settings ---- */
 
-static const char *const keys[] = { "scheduler.policy", "scheduler.service", "scheduler.discipline",
-	                            "scheduler.threads" };
-
-const char *setting_key_at(unsigned index)
-{
-	return index < COUNT_OF(keys) ? keys[index] : NULL;
-}
-
-static bool is_value(const char *data, size_t length)
-{
-	for (size_t i = 0; i < length; i++)
-		if (!isalnum((unsigned char)data[i]) && !(data[i] && strchr("-_.", data[i])))
-			return false;
-	return length > 0;
-}
-
-bool setting_read(struct slice text, char setting[SETTING_MAX])
-{
-	for (size_t i = 0; i < COUNT_OF(keys); i++) {
-		size_t key = strlen(keys[i]);
-
-		if (text.length <= key || text.length >= SETTING_MAX ||
-		    memcmp(text.data, keys[i], key) != 0 || text.data[key] != '=')
-			continue;
-		memcpy(setting, text.data, text.length);
-		setting[text.length] = '\0';
-		return is_value(text.data + key + 1, text.length - key - 1);
-	}
-	return false;
-}
-
-static void setting_queue_init(struct setting_queue *c)
-{
-	pthread_mutex_init(&c->lock, NULL);
-	c->first = NULL;
-	c->last = &c->first;
-}
-
 void setting_queue_submit(struct setting_queue *c, struct setting_job *job)
 {
-	job->next = NULL;
 	pthread_mutex_lock(&c->lock);
-	*c->last = job;
-	c->last = &job->next;
+	STAILQ_INSERT_TAIL(&c->jobs, job, next);
 	pthread_mutex_unlock(&c->lock);
 }
 
 struct setting_job *setting_queue_first(struct setting_queue *c)
 {
 	pthread_mutex_lock(&c->lock);
-	struct setting_job *job = c->first;
+	struct setting_job *job = STAILQ_FIRST(&c->jobs);
 	pthread_mutex_unlock(&c->lock);
 	return job;
 }
@@ -80,11 +38,9 @@ struct setting_job *setting_queue_first(struct setting_queue *c)
 void setting_queue_end(struct setting_queue *c, struct graph *graph, int result, const char *report)
 {
 	pthread_mutex_lock(&c->lock);
-	struct setting_job *job = c->first;
+	struct setting_job *job = STAILQ_FIRST(&c->jobs);
 
-	c->first = job->next;
-	if (!c->first)
-		c->last = &c->first;
+	STAILQ_REMOVE_HEAD(&c->jobs, next);
 	pthread_mutex_unlock(&c->lock);
 	job->result = result;
 	snprintf(job->report, sizeof job->report, "%s", report);
@@ -164,7 +120,8 @@ void admin_serve_agent(const struct admin_service *a, struct http_server *http)
 int admin_service_init(struct admin_service *a)
 {
 	a->agent_fd = -1;
-	setting_queue_init(&a->settings);
+	pthread_mutex_init(&a->settings.lock, NULL);
+	STAILQ_INIT(&a->settings.jobs);
 	return stats_stream_open(&a->stream);
 }
 
@@ -174,10 +131,4 @@ void admin_service_fini(struct admin_service *a)
 	close(a->stream.wake_fd);
 	if (a->agent_fd >= 0)
 		close(a->agent_fd);
-}
-
-int admin_service_tick(struct admin_service *a)
-{
-	/* The main thread changes the configuration and the schedule, so both stay valid here. */
-	return stats_stream_tick(&a->stream, clock_ns(), a->reports.stats, a->reports.source);
 }

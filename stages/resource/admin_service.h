@@ -13,8 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include "http/field.h"
+#include <sys/queue.h>
 
 struct conf;
 struct event;
@@ -29,7 +28,7 @@ struct text;
 #define SETTING_REPORT_MAX 1024
 
 struct setting_job {
-	struct setting_job *next;
+	STAILQ_ENTRY(setting_job) next;
 	struct event *event; /* parked by its owner, in accept_read's instance */
 	unsigned instance;
 	char setting[SETTING_MAX];       /* SECTION.KEY=VALUE */
@@ -40,16 +39,8 @@ struct setting_job {
 /* Jobs in the order of their arrival: at most one per administrative connection. */
 struct setting_queue {
 	pthread_mutex_t lock;
-	struct setting_job *first, **last;
+	STAILQ_HEAD(setting_jobs, setting_job) jobs;
 };
-
-/* Returns the key at the index that /control may change, as "scheduler.KEY"; NULL after the last.
- */
-const char *setting_key_at(unsigned index);
-
-/* Copies a setting "KEY=VALUE" of these keys. Returns false if it is none, or has characters other
- * than letters, digits and "-_.". */
-bool setting_read(struct slice text, char setting[SETTING_MAX]);
 
 /* Borrows the job until its event comes back. The caller then wakes the main thread. */
 void setting_queue_submit(struct setting_queue *c, struct setting_job *job);
@@ -148,9 +139,5 @@ void admin_serve_agent(const struct admin_service *a, struct http_server *http);
  * thread.
  */
 unsigned agent_weight(double images, double images_max, double backlog_s, double limit_s);
-
-/* Sends watchers of /stats/stream what is due. Returns the ms until the next call, or -1: the next
- * call is due when stream.wake_fd is readable. */
-int admin_service_tick(struct admin_service *a);
 
 #endif

@@ -107,7 +107,7 @@ static bool quota_has_room(struct conn *c)
 	return true;
 }
 
-static uint64_t bytes_of(const struct upload *u)
+uint64_t upload_bytes(const struct upload *u)
 {
 	uint64_t bytes = 0;
 
@@ -126,7 +126,7 @@ static void release_image(struct visit *v, struct image *image)
 
 bool quota_take(struct conn *c, struct upload *u)
 {
-	u->has_quota = has_quota(c) && reserve(c, u->image_count, bytes_of(u));
+	u->has_quota = has_quota(c) && reserve(c, u->image_count, upload_bytes(u));
 	for (unsigned i = 0; u->has_quota && i < u->image_count; i++)
 		image_hold(u->image[i], release_image);
 	return u->has_quota || !has_quota(c);
@@ -135,8 +135,8 @@ bool quota_take(struct conn *c, struct upload *u)
 void quota_drop(struct upload *u)
 {
 	if (u->has_quota)
-		usage_release(&u->service->store.usage, u->token_name, u->image_count, bytes_of(u),
-		              u->image_count);
+		usage_release(&u->service->store.usage, u->token_name, u->image_count,
+		              upload_bytes(u), u->image_count);
 	u->has_quota = false;
 }
 
@@ -222,18 +222,8 @@ static bool read_key(struct conn *c)
 /* Sets the problem of an upload that is not admitted. */
 static void set_shed(struct conn *c)
 {
-	uint64_t max = conn_conf(c)->limits.images_in_flight;
-	uint64_t count = admission_in_flight(&conn_images(c)->admission);
-
 	c->is_shed = true;
-	admission_set_problem(&conn_images(c)->admission, &c->admission, &c->problem);
-	if (count < max)
-		return;
-	unsigned retry_after_s = c->problem.retry_after_s;
-
-	problem_set_limit(&c->problem, 503, "overloaded", "limits.images_in_flight", max,
-	                  count + 1);
-	c->problem.retry_after_s = retry_after_s;
+	admission_set_problem(&conn_images(c)->admission, conn_conf(c), &c->admission, &c->problem);
 }
 
 static enum conn_step refuse(struct conn *c)

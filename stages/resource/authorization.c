@@ -13,7 +13,7 @@
 #include "access/tokens.h"
 #include "base/check.h"
 #include "conf/conf.h"
-#include "conn/conn.h"
+#include "handlers.h"
 #include "image/image.h"
 
 /* ---- signed uploads ---- */
@@ -125,12 +125,10 @@ static struct use *find_use(const struct signed_upload *s)
 bool signed_upload_take(struct conn *c, const struct upload *u)
 {
 	struct signed_upload *s = &c->permission;
-	uint64_t images = u->image_count, bytes = 0, used_images = 0, used_bytes = 0;
+	uint64_t images = u->image_count, bytes = upload_bytes(u), used_images = 0, used_bytes = 0;
 
 	if (!s->images)
 		return true;
-	for (unsigned i = 0; i < u->image_count; i++)
-		bytes += u->image[i]->source_size;
 	pthread_mutex_lock(&lock);
 	struct use *use = find_use(s);
 

@@ -1,10 +1,12 @@
 /* handle_control.c - the resource /control. The I/O thread. */
 #include "handlers.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "admin_service.h"
+#include "base/check.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "conf/conf.h"
@@ -25,6 +27,34 @@ bool handle_control_is_on(const struct conf *conf, struct conn *c)
 
 /* ---- the keys ---- */
 
+static const char *const keys[] = { "scheduler.policy", "scheduler.service", "scheduler.discipline",
+	                            "scheduler.threads" };
+
+static bool is_value(const char *data, size_t length)
+{
+	for (size_t i = 0; i < length; i++)
+		if (!isalnum((unsigned char)data[i]) && !(data[i] && strchr("-_.", data[i])))
+			return false;
+	return length > 0;
+}
+
+/* Copies a setting "KEY=VALUE" of these keys. Returns false if it is none, or has characters other
+ * than letters, digits and "-_.". */
+static bool read_setting(struct slice text, char setting[SETTING_MAX])
+{
+	for (size_t i = 0; i < COUNT_OF(keys); i++) {
+		size_t key = strlen(keys[i]);
+
+		if (text.length <= key || text.length >= SETTING_MAX ||
+		    memcmp(text.data, keys[i], key) != 0 || text.data[key] != '=')
+			continue;
+		memcpy(setting, text.data, text.length);
+		setting[text.length] = '\0';
+		return is_value(text.data + key + 1, text.length - key - 1);
+	}
+	return false;
+}
+
 static void choices_json(const struct conf_key *key, struct json *j)
 {
 	json_array(j, "choices");
@@ -40,15 +70,14 @@ static void choices_json(const struct conf_key *key, struct json *j)
 static void keys_json(const struct conf *conf, struct json *j)
 {
 	char data[CONF_TEXT_MAX];
-	const char *name;
 	struct text value;
 
-	for (unsigned i = 0; (name = setting_key_at(i)); i++) {
-		const struct conf_key *key = conf_key_find("scheduler", strchr(name, '.') + 1);
+	for (size_t i = 0; i < COUNT_OF(keys); i++) {
+		const struct conf_key *key = conf_key_find("scheduler", strchr(keys[i], '.') + 1);
 
 		text_init(&value, data, sizeof data);
 		conf_value_print(key, &conf->scheduler, &value);
-		json_object(j, name);
+		json_object(j, keys[i]);
 		json_string(j, "value", value.data);
 		choices_json(key, j);
 		json_object_end(j);
@@ -109,7 +138,7 @@ enum conn_step handle_control(struct visit *v, struct conn *c)
 		problem_set(&c->problem, 503, "overloaded", "no memory");
 		return respond_problem(c);
 	}
-	if (!setting_read(conn_query(c), job->setting)) {
+	if (!read_setting(conn_query(c), job->setting)) {
 		free(job);
 		problem_set(&c->problem, 400, "malformed-request",
 		            "expected a query of KEY=VALUE; the keys are those of GET /control");

@@ -64,6 +64,9 @@ enum conn_step respond_no_image(struct conn *c);
  * (overload.classes). */
 enum conn_step admit_upload(struct visit *v, struct conn *c);
 
+/* Returns the bytes of an upload's files. */
+uint64_t upload_bytes(const struct upload *u);
+
 /* Takes what the upload needs of the token's quotas until its images end. Otherwise sets the
  * problem. The owner of the connection's event. */
 bool quota_take(struct conn *c, struct upload *u);

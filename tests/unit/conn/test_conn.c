@@ -91,7 +91,7 @@ static void the_interim_response_waits_with_a_deadline(void **state)
 	(void)state;
 	fill_socket(c->fd);
 	c->state = CONN_CONTINUE;
-	c->after_continue = CONN_READ_CHUNKS;
+	c->request.is_chunked = true;
 	conn_set_deadline(c, UINT64_MAX); /* as after http_parse */
 	assert_int_equal(conn_send_continue(NULL, c), CONN_STEP_WRITE);
 	uint64_t deadline = c->timeout.deadline_ns;
