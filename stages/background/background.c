@@ -25,13 +25,13 @@ void background_fini(struct background *b)
 {
 	remake_fini(&b->remake);
 	feeder_fini(&b->sweep.feeder);
-	feeder_fini(&b->recovery.feeder);
+	feeder_fini(&b->recovery);
 }
 
 int background_start(struct background *b)
 {
-	const struct storage *st = &b->recovery.feeder.service->storage;
-	int err = st->spooling.is_on ? feeder_start(&b->recovery.feeder) : 0;
+	const struct storage *st = &b->recovery.service->storage;
+	int err = st->spooling.is_on ? feeder_start(&b->recovery) : 0;
 
 	if (!err && !st->class->is_shared)
 		err = feeder_start(&b->remake.feeder);
@@ -45,6 +45,6 @@ int background_start(struct background *b)
 void background_stop(struct background *b)
 {
 	remake_stop(&b->remake);
-	feeder_stop(&b->recovery.feeder);
+	feeder_stop(&b->recovery);
 	feeder_stop(&b->sweep.feeder);
 }

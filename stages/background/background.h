@@ -9,7 +9,7 @@
 #include "sweep.h"
 
 struct background {
-	struct recovery recovery;
+	struct feeder recovery;
 	struct remake remake;
 	struct sweep sweep;
 };

@@ -95,6 +95,9 @@ static void settle_listed(struct feeder *f, struct feeder_slot *slot)
 	if (slot->result == FEEDER_LATER && slot->is_counted)
 		set_attempts(slot, slot->item.attempts, &err);
 	f->is_delayed |= slot->result == FEEDER_LATER || slot->result == FEEDER_FAULT;
+	f->gone += slot->result == FEEDER_GONE;
+	if (slot->result == FEEDER_MADE)
+		counter_add_shared(&f->made);
 	atomic_fetch_sub_explicit(&f->waiting, 1, memory_order_relaxed);
 }
 
@@ -286,6 +289,19 @@ static int list(struct feeder *f)
 	return err;
 }
 
+static void tell_end(struct feeder *f)
+{
+	uint64_t made = counter_read(&f->made), failed = counter_read(&f->failed);
+
+	log_notice("%s: done: %" PRIu64 " %s, %" PRIu64 " %s, %" PRIu64 " %s", f->class->name,
+	           made - f->told_made, f->class->made, f->gone, f->class->gone,
+	           failed - f->told_failed, f->class->failed);
+	f->is_told = false;
+	f->told_made = made;
+	f->told_failed = failed;
+	f->gone = 0;
+}
+
 /* Makes the list of the next pass. Returns as next(). */
 static int begin_pass(struct feeder *f)
 {
@@ -300,10 +316,11 @@ static int begin_pass(struct feeder *f)
 	pthread_mutex_unlock(&f->lock);
 	f->was_called |= is_called;
 	if (!is_called && !f->has_more) {
-		int ms = f->class->idle(f);
+		int ms = f->class->idle ? f->class->idle(f) : -1;
 
 		f->has_more = ms >= 0;
-		f->is_told &= f->has_more;
+		if (f->is_told && !f->has_more)
+			tell_end(f);
 		f->pass_ns = now + (uint64_t)(ms < 0 ? 0 : ms) * NS_PER_MS;
 		return ms;
 	}

@@ -68,9 +68,10 @@ struct feeder_class {
 
 	const char *directory; /* below the root of the store: each name is that of an image */
 	const char *task;      /* "images are to ...", for the log */
-	const char *damaged;   /* what start() means by -EINVAL */
-	unsigned at_once;      /* images of lists in flight */
-	unsigned more;         /* with as many in a pass, another one follows at once */
+	const char *made, *gone, *failed; /* the same of images with these results */
+	const char *damaged;              /* what start() means by -EINVAL */
+	unsigned at_once;                 /* images of lists in flight */
+	unsigned more;                    /* with as many in a pass, another one follows at once */
 
 	/* Returns how many attempts at an image have failed, or -1: it is left out of this pass. */
 	int (*attempts)(struct feeder *f, const char *id);
@@ -93,7 +94,8 @@ struct feeder_class {
 	/* Settles an image that has a result. One of front(): by the thread that has ended it. */
 	void (*ended)(struct feeder *f, const struct feeder_slot *slot);
 
-	/* All is done. Returns after how many ms to list again, -1: when there is a call. */
+	/* All is done. Returns after how many ms to list again, -1: when there is a call. NULL: -1.
+	 */
 	int (*idle)(struct feeder *f);
 };
 
@@ -106,10 +108,11 @@ struct feeder {
 	struct feeder_item *item; /* item[at..count) are left of this pass */
 	unsigned at, count;
 	bool is_in_pass, is_delayed, has_more;
-	bool is_told;                    /* the log has the beginning of this work; until idle() */
-	bool was_called;                 /* since idle() has cleared it */
-	unsigned retry_ms, retry_ms_max; /* until a pass that comes after a delay */
-	uint64_t pass_ns;                /* not before */
+	bool is_told; /* the log has the beginning of this work; until idle() */
+	uint64_t told_made, told_failed, gone; /* gone: FEEDER_GONE, since then */
+	bool was_called;                       /* since idle() has cleared it */
+	unsigned retry_ms, retry_ms_max;       /* until a pass that comes after a delay */
+	uint64_t pass_ns;                      /* not before */
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	/* under the lock */
@@ -117,7 +120,8 @@ struct feeder {
 	struct feeder_slot slot[FEEDER_SLOTS];
 	pthread_mutex_t counting; /* while the directory grows, or its images are counted */
 	/* atomic, any thread */
-	_Atomic uint64_t waiting; /* images of the directory that have not ended */
+	_Atomic uint64_t waiting;      /* images of the directory that have not ended */
+	_Atomic uint64_t made, failed; /* images of the directory; the class counts the failed */
 };
 
 /* ---- main thread ---- */

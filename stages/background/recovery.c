@@ -6,7 +6,6 @@
 #include "recovery.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -24,14 +23,14 @@
 
 /* ---- results ---- */
 
-static void quarantine(struct recovery *r, const char *id, const char *why)
+static void quarantine(struct feeder *f, const char *id, const char *why)
 {
-	int err = spooling_quarantine(&r->feeder.service->storage, id, why);
+	int err = spooling_quarantine(&f->service->storage, id, why);
 
 	if (err == -ENOENT)
 		return; /* the client removed it */
 	if (!err)
-		counter_add_shared(&r->quarantined);
+		counter_add_shared(&f->failed);
 	/* Not rate-limited: an operator needs every id. */
 	log_write(LOG_LEVEL_ERROR, "recovery: cannot process acknowledged image %s: %s; %s%s", id,
 	          why, err ? "it stays in the spool: " : "its original is in .quarantine",
@@ -40,38 +39,15 @@ static void quarantine(struct recovery *r, const char *id, const char *why)
 
 static void recovery_ended(struct feeder *f, const struct feeder_slot *slot)
 {
-	struct recovery *r = (struct recovery *)f;
-
-	if (slot->result == FEEDER_MADE) {
-		counter_add_shared(&r->recovered);
+	if (slot->result == FEEDER_MADE)
 		log_info("recovery: image %s is stored", slot->item.id);
-	} else if (slot->result == FEEDER_REFUSED) {
-		quarantine(r, slot->item.id, slot->why);
-	}
+	else if (slot->result == FEEDER_REFUSED)
+		quarantine(f, slot->item.id, slot->why);
 }
 
 static int recovery_set_attempts(struct feeder *f, const char *id, unsigned attempts)
 {
 	return spool_set_attempts(&f->service->store, id, attempts);
-}
-
-/* The line that ends a recovery. */
-static int recovery_idle(struct feeder *f)
-{
-	struct recovery *r = (struct recovery *)f;
-	uint64_t recovered = counter_read(&r->recovered),
-		 quarantined = counter_read(&r->quarantined);
-	uint64_t made = recovered - r->reported.recovered, known = r->known - r->reported.known,
-		 set_aside = quarantined - r->reported.quarantined;
-
-	if (made + known + set_aside > 0)
-		log_notice("recovery: done: %" PRIu64 " images made again, %" PRIu64
-		           " had been stored, %" PRIu64 " set aside",
-		           made, known, set_aside);
-	r->reported.recovered = recovered;
-	r->reported.known = r->known;
-	r->reported.quarantined = quarantined;
-	return -1;
 }
 
 /* ---- images that stay in the spool ---- */
@@ -113,7 +89,6 @@ static int feed(struct feeder_slot *slot, int fd, uint64_t size, const struct sp
 
 static int recovery_start(struct feeder *f, struct feeder_slot *slot)
 {
-	struct recovery *r = (struct recovery *)f;
 	struct storage *st = &f->service->storage;
 	struct spool_names names;
 	uint64_t size = 0;
@@ -122,7 +97,6 @@ static int recovery_start(struct feeder *f, struct feeder_slot *slot)
 	/* The daemon ended between storing and unspooling an image, or unspooling failed. */
 	if (is_stored > 0) {
 		is_stored = spooling_remove(st, slot->item.id);
-		r->known += !is_stored;
 		return is_stored && is_stored != -ENOENT ? -EBUSY : -ENOENT;
 	}
 	int fd = is_stored < 0 ? -EBUSY
@@ -152,6 +126,9 @@ static const struct feeder_class recovery_class = {
 	.name = "recovery",
 	.directory = STORE_SPOOL_DIRECTORY,
 	.task = "acknowledged images are to be recovered",
+	.made = "images made again",
+	.gone = "had been stored",
+	.failed = "set aside",
 	.damaged = "its spooled files are damaged",
 	.at_once = AT_ONCE,
 	.more = FEEDER_LIST_MAX,
@@ -160,15 +137,14 @@ static const struct feeder_class recovery_class = {
 	.start = recovery_start,
 	.set_attempts = recovery_set_attempts,
 	.ended = recovery_ended,
-	.idle = recovery_idle,
 };
 
-int recovery_init(struct recovery *r, struct image_service *s)
+int recovery_init(struct feeder *f, struct image_service *s)
 {
-	int err = feeder_init(&r->feeder, &recovery_class, s);
+	int err = feeder_init(f, &recovery_class, s);
 
-	s->recovery = &r->feeder;
+	s->recovery = f;
 	if (s->storage.class->is_shared)
-		r->feeder.retry_ms_max = OBJECTS_RETRY_MS_MAX;
+		f->retry_ms_max = OBJECTS_RETRY_MS_MAX;
 	return err;
 }

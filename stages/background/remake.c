@@ -43,20 +43,6 @@
 
 static_assert(FEEDER_SLOTS >= FEEDER_AT_ONCE_MAX + MISSING_MAX, "a slot for each image");
 
-/* The queue has been empty for a while. */
-static void tell_end(struct remake *r)
-{
-	uint64_t made = counter_read(&r->made), failed = counter_read(&r->failed);
-
-	if (!r->feeder.is_told)
-		return;
-	log_notice("remake: done: %" PRIu64 " stored images have got variants, %" PRIu64
-	           " cannot get them",
-	           made - r->told_made, failed - r->told_failed);
-	r->told_made = made;
-	r->told_failed = failed;
-}
-
 /* ---- images that clients ask for ---- */
 
 /* Returns its clients, to be sent without the lock. Under the lock. */
@@ -237,7 +223,7 @@ static void give_up(struct remake *r, const char *id, const char *why)
 
 	if (err == -ENOENT)
 		return; /* taken out of the queue meanwhile */
-	counter_add_shared(&r->failed);
+	counter_add_shared(&r->feeder.failed);
 	log_warning("remake: cannot remake image %s: %s; it stays as it is", id, why);
 }
 
@@ -260,8 +246,6 @@ static void remake_ended(struct feeder *f, const struct feeder_slot *slot)
 		give_up(r, slot->item.id, slot->why);
 	else if (slot->result == FEEDER_MADE || slot->result == FEEDER_GONE)
 		(void)remake_queue_drop(&f->service->store, slot->item.id);
-	if (!slot->item.asked && slot->result == FEEDER_MADE)
-		counter_add_shared(&r->made);
 }
 
 static int remake_pace(struct feeder *f, unsigned mine)
@@ -294,7 +278,6 @@ static int remake_idle(struct feeder *f)
 	f->was_called = false;
 	if (r->looks > 0 && --r->looks > 0)
 		return LOOK_MS;
-	tell_end(r);
 	return -1;
 }
 
@@ -488,6 +471,9 @@ static int remake_start(struct feeder *f, struct feeder_slot *slot)
 static const struct feeder_class remake_class = {
 	.name = "remake",
 	.directory = REMAKE_QUEUE_DIRECTORY,
+	.made = "stored images have got variants",
+	.gone = "need none",
+	.failed = "cannot get them",
 	.task = "stored images are to get variants; making them while little else is to do",
 	.damaged = "its entry in .remake is damaged",
 	.at_once = FEEDER_AT_ONCE_MAX,
@@ -548,8 +534,8 @@ void remake_report(struct remake *r, struct text *to)
 	json_init(&j, to);
 	json_object(&j, NULL);
 	json_uint(&j, "waiting", counter_read(&r->feeder.waiting));
-	json_uint(&j, "made", counter_read(&r->made));
-	json_uint(&j, "failed", counter_read(&r->failed));
+	json_uint(&j, "made", counter_read(&r->feeder.made));
+	json_uint(&j, "failed", counter_read(&r->feeder.failed));
 	json_uint(&j, "ns_per_kilopixel", counter_read(&r->ns_per_kilopixel));
 	json_object_end(&j);
 	text_puts(to, "\n");

@@ -61,7 +61,6 @@ struct remake {
 	uint64_t busy_ns;  /* when another image was in flight */
 	uint64_t begun_ns; /* the last image that was asked for */
 	unsigned looks;    /* into an empty queue, before it sleeps until it is called */
-	uint64_t told_made, told_failed;
 	/* under the feeder's lock */
 	struct inflight asked; /* images that are asked for, and their clients */
 	struct asked_image image[MISSING_MAX];
@@ -72,7 +71,6 @@ struct remake {
 	} failure[MISSING_FAILED_MAX]; /* the oldest is replaced */
 	unsigned failure_at;
 	/* atomic, any thread */
-	_Atomic uint64_t made, failed;     /* images of the store's queue */
 	_Atomic uint64_t backfilled;       /* images that were put there by remake_skipped() */
 	_Atomic uint64_t ns_per_kilopixel; /* of an original, all stages; 0: not known yet */
 	_Atomic uint64_t missing_made, missing_failed; /* images that were asked for */

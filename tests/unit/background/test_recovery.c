@@ -72,7 +72,7 @@ static int fake_set_attempts(struct store *s, const char *id, unsigned attempts)
 static char root[64];
 static struct image_service service;
 static struct graph fake_graph;
-static struct recovery recovery, *const r = &recovery;
+static struct feeder recovery, *const r = &recovery;
 
 /* The waits of recovery. */
 static uint64_t now_ns;
@@ -252,7 +252,7 @@ static int teardown(void **state)
 	char command[128];
 
 	(void)state;
-	feeder_fini(&r->feeder);
+	feeder_fini(r);
 	assert_int_equal(open_descriptors(), first_descriptors);
 	assert_int_equal(used_bytes(), first_pool_bytes);
 	budget_usage(&service.budget, &usage);
@@ -303,7 +303,7 @@ static bool is_quarantined(const char *id)
 /* Makes one pass. Returns whether an image must be retried. */
 static bool pass_once(void)
 {
-	struct feeder *f = &r->feeder;
+	struct feeder *f = r;
 
 	f->pass_ns = 0; /* the time of a retry has come */
 	feeder_call(f);
@@ -325,9 +325,9 @@ static struct budget_body held[BUDGET_IMAGE];
 /* Takes a slot for an image, as the feeder does. */
 static struct feeder_slot *slot_for(const char *id)
 {
-	struct feeder_slot *slot = &r->feeder.slot[0];
+	struct feeder_slot *slot = &r->slot[0];
 
-	*slot = (struct feeder_slot){ .feeder = &r->feeder, .is_taken = true };
+	*slot = (struct feeder_slot){ .feeder = r, .is_taken = true };
 	memcpy(slot->item.id, id, sizeof slot->item.id);
 	return slot;
 }
@@ -406,15 +406,15 @@ static void a_stored_image_is_recovered(void **state)
 	when_started = check_started;
 	assert_false(pass_once());
 	assert_int_equal(started_total, 1);
-	assert_int_equal(r->recovered, 1);
-	assert_int_equal(r->quarantined, 0);
+	assert_int_equal(r->made, 1);
+	assert_int_equal(r->failed, 0);
 	assert_int_equal(error_count + warning_count, 0);
 	assert_int_equal(notice_count, 2); /* the begin and the end */
 	assert_false(pass_once());         /* nothing is left */
 	assert_int_equal(notice_count, 2);
 	assert_true(store_has_file(&service.store, id, "image.json"));
 	assert_int_equal(attempts_of(id), -1);
-	assert_false(r->feeder.is_called);
+	assert_false(r->is_called);
 }
 
 static void without_room_on_the_disk_no_attempt_counts(void **state)
@@ -425,11 +425,11 @@ static void without_room_on_the_disk_no_attempt_counts(void **state)
 	result_next = FEEDER_LATER;
 	assert_true(pass_once());
 	assert_int_equal(attempts_of(id), 0);
-	assert_int_equal(r->recovered + r->quarantined, 0);
+	assert_int_equal(r->made + r->failed, 0);
 	assert_false(is_quarantined(id));
 	result_next = FEEDER_MADE;
 	assert_false(pass_once());
-	assert_int_equal(r->recovered, 1);
+	assert_int_equal(r->made, 1);
 }
 
 static void an_image_that_fails_three_times_is_quarantined(void **state)
@@ -446,8 +446,8 @@ static void an_image_that_fails_three_times_is_quarantined(void **state)
 	assert_false(pass_once());
 	assert_int_equal(started_total, FEEDER_ATTEMPTS_MAX);
 	assert_true(is_quarantined(id));
-	assert_int_equal(r->quarantined, 1);
-	assert_int_equal(r->recovered, 0);
+	assert_int_equal(r->failed, 1);
+	assert_int_equal(r->made, 0);
 }
 
 static void a_refused_image_is_quarantined(void **state)
@@ -458,7 +458,7 @@ static void a_refused_image_is_quarantined(void **state)
 	result_next = FEEDER_REFUSED;
 	assert_false(pass_once());
 	assert_true(is_quarantined(id));
-	assert_int_equal(r->quarantined, 1);
+	assert_int_equal(r->failed, 1);
 	assert_int_equal(attempts_of(id), -1);
 }
 
@@ -470,11 +470,11 @@ static void an_image_that_cannot_be_quarantined_does_not_count(void **state)
 	(void)state;
 	service.store.quarantine_fd = -1;
 	assert_false(pass_once());
-	assert_int_equal(r->quarantined, 0);
+	assert_int_equal(r->failed, 0);
 	assert_int_equal(attempts_of(id), 3);
 	service.store.quarantine_fd = fd;
 	quarantine(r, "01K0000000000000000000000Z", "it is not there");
-	assert_int_equal(r->quarantined, 0);
+	assert_int_equal(r->failed, 0);
 }
 
 static void a_damaged_entry_is_quarantined(void **state)
@@ -489,7 +489,7 @@ static void a_damaged_entry_is_quarantined(void **state)
 	assert_false(pass_once());
 	assert_true(is_quarantined(id));
 	assert_true(store_has_file(&service.store, other, "image.json"));
-	assert_int_equal(r->recovered, 1);
+	assert_int_equal(r->made, 1);
 }
 
 static void an_image_larger_than_the_budget_is_quarantined(void **state)
@@ -502,7 +502,7 @@ static void an_image_larger_than_the_budget_is_quarantined(void **state)
 		budget_init(&service.budget, total);
 		assert_int_equal(budget_max(&service.budget), total / 2);
 		assert_false(pass_once());
-		assert_int_equal(r->recovered, 1); /* the first one fits */
+		assert_int_equal(r->made, 1); /* the first one fits */
 		assert_int_equal(is_quarantined(id), total == 6);
 		if (total == 8)
 			assert_int_equal(store_remove(&service.store, STORE_IMAGES, id), 0);
@@ -518,7 +518,7 @@ static void a_stored_image_only_leaves_the_spool(void **state)
 	assert_false(pass_once());
 	assert_int_equal(started_total, 0);
 	assert_int_equal(attempts_of(id), -1);
-	assert_int_equal(r->recovered, 0);
+	assert_int_equal(r->made, 0);
 	id = spool_one('B', 0);
 	store_image(id);
 	int fd = service.store.trash_fd;
@@ -527,10 +527,8 @@ static void a_stored_image_only_leaves_the_spool(void **state)
 	assert_true(pass_once());
 	assert_int_equal(attempts_of(id), 0);
 	service.store.trash_fd = fd;
-	assert_int_equal(r->known, 1); /* the first one */
 	assert_false(pass_once());
 	assert_int_equal(attempts_of(id), -1);
-	assert_int_equal(r->known, 2);
 }
 
 /* ---- failures of feeding ---- */
@@ -542,7 +540,7 @@ static void an_attempt_that_cannot_be_counted_is_made(void **state)
 	count_error = -EIO;
 	assert_false(pass_once());
 	assert_int_equal(warning_count, 1);
-	assert_int_equal(r->recovered, 1);
+	assert_int_equal(r->made, 1);
 }
 
 /* The upload of a client has the same id. */
@@ -611,7 +609,7 @@ static void a_start_that_fails_is_delayed(void **state)
 	pool_gets_left = 1000;
 	when_started = check_started;
 	assert_false(pass_once());
-	assert_int_equal(r->recovered, 1);
+	assert_int_equal(r->made, 1);
 }
 
 static void a_spool_that_cannot_be_listed_is_delayed(void **state)
@@ -624,7 +622,7 @@ static void a_spool_that_cannot_be_listed_is_delayed(void **state)
 	assert_true(pass_once());
 	service.store.root_fd = fd;
 	assert_false(pass_once());
-	assert_int_equal(r->recovered, 1);
+	assert_int_equal(r->made, 1);
 }
 
 /* ---- order and room ---- */
@@ -637,7 +635,7 @@ static void four_images_are_in_flight_at_once(void **state)
 	assert_false(pass_once());
 	assert_int_equal(started_total, 7);
 	assert_int_equal(started_most, AT_ONCE);
-	assert_int_equal(r->recovered, 7);
+	assert_int_equal(r->made, 7);
 }
 
 static void check_alone(struct image *image)
@@ -647,8 +645,8 @@ static void check_alone(struct image *image)
 	/* The others have been started before, and have ended. */
 	if (attempts > 1)
 		assert_int_equal(started_count, 1);
-	assert_int_equal(r->feeder.waiting, started_total < 4 ? 6 - (started_total - started_count)
-	                                                      : 7 - started_total);
+	assert_int_equal(r->waiting, started_total < 4 ? 6 - (started_total - started_count)
+	                                               : 7 - started_total);
 }
 
 static void images_with_attempts_come_last_and_alone(void **state)
@@ -664,7 +662,7 @@ static void images_with_attempts_come_last_and_alone(void **state)
 	assert_false(pass_once());
 	assert_int_equal(started_total, 6);
 	assert_int_equal(started_most, 3);
-	assert_int_equal(r->recovered, 6);
+	assert_int_equal(r->made, 6);
 }
 
 static void a_pass_ends_after_a_delayed_image(void **state)
@@ -675,23 +673,23 @@ static void a_pass_ends_after_a_delayed_image(void **state)
 	result_next = FEEDER_LATER;
 	assert_true(pass_once());
 	assert_int_equal(started_total, AT_ONCE);
-	assert_int_equal(r->feeder.waiting, 8 - AT_ONCE);
-	assert_int_equal(r->recovered, 0);
+	assert_int_equal(r->waiting, 8 - AT_ONCE);
+	assert_int_equal(r->made, 0);
 }
 
 /* Feeds without room. Nothing of the image is kept, and no attempt is counted. */
 static void feed_without_room(const char *id)
 {
-	feeder_call(&r->feeder);
+	feeder_call(r);
 	for (unsigned i = 0; i < 3; i++) {
 		int ms;
 
-		while ((ms = feeder_feed(&r->feeder)) == 0)
+		while ((ms = feeder_feed(r)) == 0)
 			continue;
 		assert_int_equal(ms, ROOM_POLL_MS);
 		assert_int_equal(started_total, 0);
 		assert_int_equal(attempts_of(id), 0);
-		assert_int_equal(r->feeder.waiting, 1);
+		assert_int_equal(r->waiting, 1);
 	}
 }
 
@@ -704,7 +702,7 @@ static void recovery_waits_for_memory(void **state)
 	feed_without_room(id);
 	release_memory();
 	assert_false(pass_once());
-	assert_int_equal(r->recovered, 1);
+	assert_int_equal(r->made, 1);
 }
 
 static void recovery_waits_for_a_place(void **state)
@@ -716,7 +714,7 @@ static void recovery_waits_for_a_place(void **state)
 	feed_without_room(id);
 	atomic_fetch_sub(&service.admission.in_flight, IMAGES_MAX);
 	assert_false(pass_once());
-	assert_int_equal(r->recovered, 1);
+	assert_int_equal(r->made, 1);
 }
 
 static void one_place_is_enough(void **state)
@@ -726,7 +724,7 @@ static void one_place_is_enough(void **state)
 	atomic_fetch_add(&service.admission.in_flight, IMAGES_MAX - 1);
 	assert_false(pass_once());
 	assert_int_equal(wait_count, 0);
-	assert_int_equal(r->recovered, 1);
+	assert_int_equal(r->made, 1);
 	atomic_fetch_sub(&service.admission.in_flight, IMAGES_MAX - 1);
 }
 
@@ -736,7 +734,7 @@ static void an_image_that_stays_spooled_calls_recovery(void **state)
 {
 	static struct upload u = { .service = &service };
 	static struct image image = { .upload = &u };
-	bool *is_called = &r->feeder.is_called;
+	bool *is_called = &r->is_called;
 
 	(void)state;
 	image.hold_count = 0;
@@ -746,7 +744,7 @@ static void an_image_that_stays_spooled_calls_recovery(void **state)
 	image.release[0](NULL, &image); /* it is stored */
 	assert_false(*is_called);
 	for (unsigned i = 0; i < 2; i++) {
-		u.slot = i ? &r->feeder.slot[0] : NULL;
+		u.slot = i ? &r->slot[0] : NULL;
 		atomic_store(&image.has_failed, false);
 		image.stays_spooled = true;
 		image.release[0](NULL, &image);
@@ -764,13 +762,13 @@ static void an_image_that_stays_spooled_calls_recovery(void **state)
 static void an_s3_store_is_tried_again_soon(void **state)
 {
 	struct image_service of_s3 = { .storage.class = &store_of_objects };
-	struct recovery other = { 0 };
+	struct feeder other = { 0 };
 
 	(void)state;
 	assert_int_equal(recovery_init(&other, &of_s3), 0);
-	assert_int_equal(other.feeder.retry_ms_max, 1000);
-	assert_int_equal(r->feeder.retry_ms_max, 16000);
-	feeder_fini(&other.feeder);
+	assert_int_equal(other.retry_ms_max, 1000);
+	assert_int_equal(r->retry_ms_max, 16000);
+	feeder_fini(&other);
 }
 
 int main(void)
