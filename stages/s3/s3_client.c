@@ -12,6 +12,7 @@
 #include <inttypes.h>
 #include <netdb.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -246,35 +247,24 @@ void s3_client_submit(struct s3_client *c, struct s3_op *op)
 		curl.multi_wakeup(c->multi);
 }
 
-struct running {
-	pthread_mutex_t lock;
-	pthread_cond_t ended;
-	size_t left;
-};
-
 static void run_done(struct s3_op *op)
 {
-	struct running *r = op->arg;
-
-	pthread_mutex_lock(&r->lock);
-	if (--r->left == 0)
-		pthread_cond_signal(&r->ended);
-	pthread_mutex_unlock(&r->lock);
+	sem_post(op->arg);
 }
 
 void s3_client_run(struct s3_client *c, struct s3_op *ops, size_t count)
 {
-	struct running r = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, count };
+	sem_t ended;
 
+	sem_init(&ended, 0, 0);
 	for (size_t i = 0; i < count; i++) {
 		ops[i].done = run_done;
-		ops[i].arg = &r;
+		ops[i].arg = &ended;
 		s3_client_submit(c, &ops[i]);
 	}
-	pthread_mutex_lock(&r.lock);
-	while (r.left > 0)
-		pthread_cond_wait(&r.ended, &r.lock);
-	pthread_mutex_unlock(&r.lock);
+	while (count > 0)
+		count -= sem_wait(&ended) == 0; /* a signal may interrupt it */
+	sem_destroy(&ended);
 }
 
 /* ---- the request ---- */

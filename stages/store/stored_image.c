@@ -77,26 +77,19 @@ int stored_image_read_public(int fd, struct text *to)
 
 #define SUFFIX ".jpg"
 
-/* Returns the list of steps that the image was made with, and its length; NULL: there is none. */
-static const char *find_degraded(const char *data, size_t length, size_t *list_length)
-{
-	/* A string cannot contain this: its quotation marks are escaped. */
-	static const char begin[] = ",\"" STORED_DEGRADED "\":[";
-	const char *list = memmem(data, stored_image_public(data, length), begin, sizeof begin - 1);
-	const char *end = list ? strchr(list + sizeof begin - 1, ']') : NULL;
-
-	*list_length = end ? (size_t)(end - list) : 0;
-	return end ? list : NULL;
-}
-
 bool stored_image_says_skipped(const char *data, size_t length, const char *variant)
 {
-	char step[CONF_NAME_MAX + sizeof "\"skip \""];
-	size_t list_length;
-	const char *list = find_degraded(data, length, &list_length);
-	int n = snprintf(step, sizeof step, "\"skip %s\"", variant);
+	static const char skip[] = "skip ";
+	const char *all = json_reader_check(data, length), *step = NULL;
+	const char *steps = all ? json_reader_member(all, STORED_DEGRADED) : NULL;
+	char text[sizeof skip + CONF_NAME_MAX];
 
-	return list && memmem(list, list_length, step, (size_t)n);
+	while (steps && *steps == '[' && (step = json_reader_next(steps, step)))
+		if (json_reader_ascii(step, text, sizeof text) &&
+		    strncmp(text, skip, sizeof skip - 1) == 0 &&
+		    strcmp(text + sizeof skip - 1, variant) == 0)
+			return true;
+	return false;
 }
 
 /* ---- what it says ---- */

@@ -42,7 +42,6 @@ struct store_query {
  * status with the problem reported. */
 int store_query_open(struct store_query *q, const struct conf *conf, store_ask *ask,
                      char *const *words, size_t count);
-void store_query_close(struct store_query *q);
 
 /* Reports wrong usage. Returns the exit status. */
 int store_query_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -210,12 +210,6 @@ int store_query_open(struct store_query *q, const struct conf *conf, store_ask *
 	return err ? store_query_fail(root, err) : 0;
 }
 
-void store_query_close(struct store_query *q)
-{
-	if (q->store.root_fd >= 0)
-		store_close(&q->store);
-}
-
 /* ---- walking ---- */
 
 typedef int each_id(struct store_query *q, const char *id, void *arg);
@@ -422,7 +416,8 @@ int store_tool(const struct conf *conf, store_ask *ask, char *const *words, size
 
 	if (!status)
 		status = commands[i].run(&q);
-	store_query_close(&q);
+	if (q.store.root_fd >= 0)
+		store_close(&q.store);
 	if (fflush(stdout) == 0 && !ferror(stdout))
 		return status;
 	perror("darkroomd store: standard output");

@@ -49,7 +49,8 @@ static int open_words(const char *text)
 		word[count++] = p;
 	int status = store_query_open(&query, &conf, NULL, word, count);
 
-	store_query_close(&query);
+	if (query.store.root_fd >= 0)
+		store_close(&query.store);
 	return status;
 }
 

@@ -177,6 +177,7 @@ static void the_longest_document_has_room(void **state)
 	(void)state;
 	memset(data, 'x', STORED_IMAGE_MAX);
 	memcpy(data, begin, sizeof begin - 1);
+	memcpy(data + STORED_IMAGE_MAX - 4, "\":1}", 4);
 	write_document(data, STORED_IMAGE_MAX);
 	assert_true(says_skipped(ID, "1234567890123456789012345678901"));
 	assert_false(says_skipped(ID, "123456789012345678901234567890"));
