@@ -20,7 +20,8 @@
 
 #define RETRY_MS_MIN 500
 #define RETRY_MS_MAX 16000
-#define ROOM_POLL_MS 20 /* interval between checks for room */
+#define OBJECTS_RETRY_MS_MAX 1000 /* with store.kind = s3 */
+#define ROOM_POLL_MS 20           /* interval between checks for room */
 
 /* ---- ends ---- */
 
@@ -238,7 +239,11 @@ static void end_pass(struct feeder *f)
 	f->pass_ns = 0;
 	if (f->is_delayed) {
 		f->pass_ns = clock_ns() + f->retry_ms * NS_PER_MS;
-		f->retry_ms *= f->retry_ms < f->retry_ms_max ? 2 : 1;
+		f->retry_ms *=
+			f->retry_ms < (f->service->storage.class->is_shared ? OBJECTS_RETRY_MS_MAX
+		                                                            : RETRY_MS_MAX)
+				? 2
+				: 1;
 		f->has_more = true;
 	} else {
 		f->retry_ms = RETRY_MS_MIN;
@@ -449,10 +454,7 @@ void feeder_call(struct feeder *f)
 
 int feeder_init(struct feeder *f, const struct feeder_class *class, struct image_service *s)
 {
-	*f = (struct feeder){ .service = s,
-		              .retry_ms = RETRY_MS_MIN,
-		              .retry_ms_max = RETRY_MS_MAX,
-		              .is_called = true };
+	*f = (struct feeder){ .service = s, .retry_ms = RETRY_MS_MIN, .is_called = true };
 	f->item = calloc(FEEDER_LIST_MAX, sizeof *f->item);
 	int err = f->item ? condition_init(&f->changed) : -ENOMEM;
 

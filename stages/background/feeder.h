@@ -111,7 +111,7 @@ struct feeder {
 	bool is_told; /* the log has the beginning of this work; until idle() */
 	uint64_t told_made, told_failed, gone; /* gone: FEEDER_GONE, since then */
 	bool was_called;                       /* since idle() has cleared it */
-	unsigned retry_ms, retry_ms_max;       /* until a pass that comes after a delay */
+	unsigned retry_ms;                     /* until a pass that comes after a delay */
 	uint64_t pass_ns;                      /* not before */
 	pthread_mutex_t lock;
 	pthread_cond_t changed;

@@ -18,8 +18,7 @@
 #include "telemetry/counter.h"
 
 #define AT_ONCE 4
-#define OBJECTS_RETRY_MS_MAX 1000 /* with store.kind = s3 */
-#define AWAY_POLL_MS 200          /* interval between checks whether the store is back */
+#define AWAY_POLL_MS 200 /* interval between checks whether the store is back */
 
 /* ---- results ---- */
 
@@ -141,10 +140,6 @@ static const struct feeder_class recovery_class = {
 
 int recovery_init(struct feeder *f, struct image_service *s)
 {
-	int err = feeder_init(f, &recovery_class, s);
-
 	s->recovery = f;
-	if (s->storage.class->is_shared)
-		f->retry_ms_max = OBJECTS_RETRY_MS_MAX;
-	return err;
+	return feeder_init(f, &recovery_class, s);
 }

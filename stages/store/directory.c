@@ -50,11 +50,6 @@ const char *directory_next_id(DIR *dir)
 	return name;
 }
 
-static int compare(const void *a, const void *b)
-{
-	return strcmp(a, b);
-}
-
 int directory_list_names(int at, const char *name, size_t length, const char *last,
                          struct directory_names *names)
 {
@@ -69,7 +64,7 @@ int directory_list_names(int at, const char *name, size_t length, const char *la
 		    (!last || strcmp(entry, last) <= 0))
 			memcpy(names->name[names->count++], entry, length + 1);
 	closedir(dir);
-	qsort(names->name, names->count, sizeof names->name[0], compare);
+	qsort(names->name, names->count, sizeof names->name[0], ulid_compare);
 	return 0;
 }
 

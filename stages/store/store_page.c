@@ -17,11 +17,6 @@ struct seen {
 	unsigned count;
 };
 
-static int compare(const void *a, const void *b)
-{
-	return strcmp(a, b);
-}
-
 static int compare_newest(const void *a, const void *b)
 {
 	return strcmp(b, a);
@@ -33,7 +28,7 @@ static void keep_first(struct seen *seen)
 	const struct store_page *p = seen->page;
 
 	qsort(seen->id, seen->count, sizeof seen->id[0],
-	      p->is_newest_first ? compare_newest : compare);
+	      p->is_newest_first ? compare_newest : ulid_compare);
 	seen->count = seen->count < p->max ? seen->count : p->max;
 }
 

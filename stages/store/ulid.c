@@ -93,3 +93,8 @@ bool ulid_is_valid(const char *text, size_t length)
 			return false;
 	return true;
 }
+
+int ulid_compare(const void *a, const void *b)
+{
+	return strcmp(a, b);
+}

@@ -27,6 +27,9 @@ void ulid_date(const char *id, char date[ULID_DATE_MAX]);
 /* Writes the first ("0") or last ("Z") possible id of a millisecond since 1970. */
 void ulid_bound(uint64_t ms, char fill, char id[ULID_LENGTH + 1]);
 
+/* Orders ids, or other names with a zero behind them: for qsort(3) and bsearch(3). */
+int ulid_compare(const void *a, const void *b);
+
 /* Returns whether text[0..length) is an id as ulid_new() writes it. */
 bool ulid_is_valid(const char *text, size_t length);
 

@@ -128,11 +128,6 @@ static void take(uint64_t *from, uint64_t n)
 
 /* ---- publications and removals ---- */
 
-static int compare(const void *a, const void *b)
-{
-	return strcmp(a, b);
-}
-
 /* The rest of the page has still to be counted. An image that came after the page was listed is not
  * in it. */
 static bool is_counted(const struct usage *u, const char *id)
@@ -140,7 +135,7 @@ static bool is_counted(const struct usage *u, const char *id)
 	unsigned left = u->page_count - u->page_at;
 
 	return strcmp(id, u->page_end) <= 0 &&
-	       !(left && bsearch(id, u->page[u->page_at], left, sizeof u->page[0], compare));
+	       !(left && bsearch(id, u->page[u->page_at], left, sizeof u->page[0], ulid_compare));
 }
 
 void usage_stored(struct usage *u, const char *id, const char *token, uint64_t bytes)

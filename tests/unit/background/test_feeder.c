@@ -37,6 +37,7 @@ static const char *fake_next(DIR *dir);
 
 #define AT_ONCE 3
 
+static const struct store_class files, objects = { .is_shared = true };
 static struct image_service service;
 static struct feeder feeder;
 static struct {
@@ -164,6 +165,7 @@ static int set_up(void **state)
 	world.name = "";
 	world.idle_ms = -1;
 	now_ns = 5 * NS_PER_S;
+	service.storage.class = &files;
 	return feeder_init(&feeder, &class, &service);
 }
 
@@ -267,6 +269,20 @@ static void retries_come_later_each_time(void **state)
 	feeder_call(&feeder);
 	assert_int_equal(feed(), 501); /* the first one again */
 	assert_int_equal(feeder.waiting, 0);
+}
+
+static void an_s3_store_is_tried_again_soon(void **state)
+{
+	static const int expected[] = { 500, 1000, 1000 };
+
+	(void)state;
+	service.storage.class = &objects;
+	world.name = "a";
+	world.answer = -EIO;
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(feed(), expected[i] + 1);
+		now_ns += (uint64_t)expected[i] * NS_PER_MS;
+	}
 }
 
 static void a_list_that_fails_is_retried(void **state)
@@ -478,6 +494,7 @@ int main(void)
 		WITH_FEEDER(images_with_attempts_come_last_and_alone),
 		WITH_FEEDER(a_pass_ends_after_an_image_that_is_retried),
 		WITH_FEEDER(retries_come_later_each_time),
+		WITH_FEEDER(an_s3_store_is_tried_again_soon),
 		WITH_FEEDER(a_list_that_fails_is_retried),
 		WITH_FEEDER(a_pass_follows_a_call_or_a_full_list),
 		WITH_FEEDER(an_image_may_be_left_out),

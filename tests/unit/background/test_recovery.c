@@ -759,18 +759,6 @@ static void an_image_that_stays_spooled_calls_recovery(void **state)
 	}
 }
 
-static void an_s3_store_is_tried_again_soon(void **state)
-{
-	struct image_service of_s3 = { .storage.class = &store_of_objects };
-	struct feeder other = { 0 };
-
-	(void)state;
-	assert_int_equal(recovery_init(&other, &of_s3), 0);
-	assert_int_equal(other.retry_ms_max, 1000);
-	assert_int_equal(r->retry_ms_max, 16000);
-	feeder_fini(&other);
-}
-
 int main(void)
 {
 #define WITH_STORE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
@@ -796,7 +784,6 @@ int main(void)
 		WITH_STORE(recovery_waits_for_a_place),
 		WITH_STORE(one_place_is_enough),
 		WITH_STORE(an_image_that_stays_spooled_calls_recovery),
-		WITH_STORE(an_s3_store_is_tried_again_soon),
 	};
 
 	log_set_level(LOG_LEVEL_ERROR);
