@@ -20,14 +20,11 @@
 #include "entropy.h"
 #include "libjpeg_private.h"
 
-#define SIZE_COUNT 4
 /* A plane reduced to fewer samples than this would be blended with the padding of its blocks. */
 #define REDUCED_SIDE_MIN 16
 /* Memory of libjpeg other than coefficients: 4 + 4 Huffman tables of 1.5 KB, block buffers, and its
  * own chunks of memory. */
 #define WORKING_BYTES (256 << 10)
-
-static const int dct_sizes[SIZE_COUNT] = { 1, 2, 4, 8 };
 
 /* ---- faults ---- */
 
@@ -88,13 +85,6 @@ static uint64_t blocks_in_row(const struct jpeg_decompress_struct *in)
 	int high = in->comps_in_scan == 1 ? in->cur_comp_info[0]->v_samp_factor : in->blocks_in_MCU;
 
 	return (uint64_t)in->MCUs_per_row * (uint64_t)high;
-}
-
-/* Starts to count the work. After the header is read. */
-static void begin_scans(struct decoder *d)
-{
-	d->bytes_before_scans = decoder_bytes_left(d);
-	d->visits = 0;
 }
 
 static void check_work(struct decoder *d)
@@ -403,7 +393,8 @@ static void read_header(struct decoder *d)
 	jpeg_mem_src(&d->in, d->source, d->source_size);
 	jpeg_read_header(&d->in, TRUE);
 	check_supported(d);
-	begin_scans(d);
+	d->bytes_before_scans = decoder_bytes_left(d);
+	d->visits = 0;
 }
 
 enum decoder_result decoder_open(struct decoder *d, const uint8_t *jpeg, size_t size)
@@ -448,31 +439,6 @@ static int reduced(int side, int factor, int factor_max, int size)
 	                   DCTSIZE * (uint64_t)factor_max);
 }
 
-void decoder_choose(struct decoder *d, int width, int height, int chroma_width, int chroma_height)
-{
-	const struct jpeg_decompress_struct *in = &d->in;
-
-	for (int c = 0; c < in->num_components; c++) {
-		const jpeg_component_info *ci = &in->comp_info[c];
-		bool is_chroma = c > 0 && in->jpeg_color_space == JCS_YCbCr;
-		int need_width = is_chroma ? chroma_width : width,
-		    need_height = is_chroma ? chroma_height : height;
-		int i;
-
-		if (need_width < REDUCED_SIDE_MIN)
-			need_width = REDUCED_SIDE_MIN;
-		if (need_height < REDUCED_SIDE_MIN)
-			need_height = REDUCED_SIDE_MIN;
-		for (i = 0; i < SIZE_COUNT - 1; i++)
-			if (reduced((int)in->image_width, ci->h_samp_factor, in->max_h_samp_factor,
-			            dct_sizes[i]) >= need_width &&
-			    reduced((int)in->image_height, ci->v_samp_factor, in->max_v_samp_factor,
-			            dct_sizes[i]) >= need_height)
-				break;
-		d->dct_size[c] = dct_sizes[i];
-	}
-}
-
 static struct plane_shape component_shape(const struct decoder *d, int c, int size)
 {
 	const jpeg_component_info *ci = &d->in.comp_info[c];
@@ -487,6 +453,27 @@ static struct plane_shape component_shape(const struct decoder *d, int c, int si
 		.real_width = (double)d->in.image_width * h * size / (8. * h_max),
 		.real_height = (double)d->in.image_height * v * size / (8. * v_max),
 	};
+}
+
+void decoder_choose(struct decoder *d, int width, int height, int chroma_width, int chroma_height)
+{
+	for (int c = 0; c < d->in.num_components; c++) {
+		bool is_chroma = c > 0 && d->in.jpeg_color_space == JCS_YCbCr;
+		int need_width = is_chroma ? chroma_width : width,
+		    need_height = is_chroma ? chroma_height : height, size = 0;
+		struct plane_shape shape;
+
+		if (need_width < REDUCED_SIDE_MIN)
+			need_width = REDUCED_SIDE_MIN;
+		if (need_height < REDUCED_SIDE_MIN)
+			need_height = REDUCED_SIDE_MIN;
+		do {
+			size = size ? 2 * size : 1;
+			shape = component_shape(d, c, size);
+		} while (size < DCTSIZE &&
+		         (shape.width < need_width || shape.height < need_height));
+		d->dct_size[c] = size;
+	}
 }
 
 unsigned decoder_shapes(const struct decoder *d, struct plane_shape shape[PLANE_MAX])

@@ -13,7 +13,6 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "entropy_table.h"
 #include "kernel.h"
 
 #if LIBJPEG_HAS_PRIVATE

@@ -4,7 +4,7 @@
  * It has a file of its own, apart from its only user: in one file with entropy.c the compiler
  * arranges the decoding of an MCU in another way, and decoding takes 8 % longer.
  */
-#include "entropy_table.h"
+#include "entropy.h"
 
 #include <pthread.h>
 #include <setjmp.h>

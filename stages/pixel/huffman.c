@@ -462,8 +462,7 @@ static void on_finish(j_compress_ptr c)
 static unsigned chunks_of(uint64_t bytes)
 {
 	uint64_t n =
-		((bytes < NOTES_BYTES_MAX ? bytes : NOTES_BYTES_MAX) + sizeof(struct chunk) - 1) /
-		sizeof(struct chunk);
+		div_up(bytes < NOTES_BYTES_MAX ? bytes : NOTES_BYTES_MAX, sizeof(struct chunk));
 
 	return n < CHUNKS_MIN ? CHUNKS_MIN : (unsigned)n;
 }

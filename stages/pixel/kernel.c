@@ -159,7 +159,7 @@ const struct kernel *kernel_at(unsigned index)
 	const struct kernel *usable[4];
 	unsigned count = 0;
 
-#if KERNEL_X86
+#if defined(__x86_64__)
 	__builtin_cpu_init();
 	if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw"))
 		usable[count++] = &kernel_avx512;
@@ -167,8 +167,7 @@ const struct kernel *kernel_at(unsigned index)
 		usable[count++] = &kernel_avx2;
 	if (__builtin_cpu_supports("ssse3"))
 		usable[count++] = &kernel_ssse3;
-#endif
-#if KERNEL_NEON
+#elif defined(__aarch64__)
 	usable[count++] = &kernel_neon; /* every arm64 has NEON */
 #endif
 	usable[count++] = &kernel_c;

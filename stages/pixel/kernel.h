@@ -38,19 +38,8 @@ void kernel_out_of_tile(const uint8_t *columns, int width, int row_count, uint8_
 
 /* ---- private: for the kernel_*.c files ---- */
 
-#if defined(__x86_64__)
-#define KERNEL_X86 1
-extern const struct kernel kernel_avx512, kernel_avx2, kernel_ssse3;
-#else
-#define KERNEL_X86 0
-#endif
-
-#if defined(__aarch64__)
-#define KERNEL_NEON 1
-extern const struct kernel kernel_neon;
-#else
-#define KERNEL_NEON 0
-#endif
+/* Of x86 and of arm64. */
+extern const struct kernel kernel_avx512, kernel_avx2, kernel_ssse3, kernel_neon;
 
 /* Unrolls loops over register arrays even at -O2. Without it scaling takes twice the time. */
 #define KERNEL_PRAGMA(text) _Pragma(#text)

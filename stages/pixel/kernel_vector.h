@@ -1,8 +1,8 @@
 /*
  * kernel_vector.h - the kernel of one instruction set.
  *
- * kernel_x86.c and kernel_neon.c include it once for each instruction set, so it has no include
- * guard. An includer defines the following; this file undefines them:
+ * kernel_vector.c includes it once for each instruction set, so it has no include guard. The
+ * includer defines the following; this file undefines them:
  *
  *	NAME            of the instruction set
  *	TARGET          attribute of the functions

@@ -68,26 +68,12 @@ struct filter filter_lanczos(int in, int out, double real_in, double real_out, d
 
 struct filter filter_gauss(int in, int out, double origin, double step, double sigma)
 {
-	return (struct filter){
-		.kind = FILTER_GAUSS,
-		.in = in,
-		.out = out,
-		.origin = origin,
-		.step = step,
-		.wide = sigma,
-	};
+	return (struct filter){ FILTER_GAUSS, in, out, origin, step, sigma };
 }
 
 struct filter filter_spline(int in, int out, double origin, double step)
 {
-	return (struct filter){
-		.kind = FILTER_SPLINE,
-		.in = in,
-		.out = out,
-		.origin = -origin / step,
-		.step = 1 / step,
-		.wide = 1,
-	};
+	return (struct filter){ FILTER_SPLINE, in, out, -origin / step, 1 / step, 1 };
 }
 
 bool filter_is_same(const struct filter *a, const struct filter *b)

@@ -1,16 +1,20 @@
 /*
- * kernel_x86.c - the kernels for SSSE3, AVX2 and AVX-512.
+ * kernel_vector.c - the kernels for SSSE3, AVX2, AVX-512 and NEON.
  *
  * They use intrinsics because compilers do not find pmulhrsw. Each function names the instruction
  * sets that it is compiled for; kernel_at() returns it only on processors that have them.
  */
 #include "kernel.h"
 
-#if KERNEL_X86
-
+#if defined(__x86_64__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+#endif
 
 #include "weights.h"
+
+#if defined(__x86_64__)
 
 /* ---- SSSE3 ---- */
 
@@ -61,8 +65,23 @@
 #define PUT(to, sum) _mm256_storeu_si256((void *)(to), _mm512_cvtusepi16_epi8(POSITIVE((sum)[0])))
 #include "kernel_vector.h"
 
-#else
+#elif defined(__aarch64__)
 
-typedef int kernel_x86_is_empty; /* ISO C requires a declaration in every file */
+/* ---- NEON ---- */
+
+/* sqrdmulh equals pmulhrsw except for -32768 * -32768, which it saturates. No weight is -32768. */
+#define NAME neon
+#define TARGET
+#define LANES 8
+#define VECTORS 8
+#define PAIR(s, i) vld1q_u8((s) + 16 * ((i) / 2))
+#define WIDE(s, i) \
+	((i) % 2 ? vshll_high_n_u8(PAIR(s, i), 7) : vshll_n_u8(vget_low_u8(PAIR(s, i)), 7))
+#define MULHRS(a, b) vqrdmulhq_s16((int16x8_t)(a), (int16x8_t)(b))
+#define PUT(to, sum)                \
+	KERNEL_UNROLL(4)            \
+	for (int i = 0; i < 4; i++) \
+	vst1_u8((to) + 8 * i, vqshrun_n_s16((int16x8_t)(sum)[i], 5))
+#include "kernel_vector.h"
 
 #endif
