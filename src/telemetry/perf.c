@@ -4,10 +4,8 @@
 #include "perf.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <linux/perf_event.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
@@ -17,8 +15,6 @@
 #include "base/text.h"
 #include "counter.h"
 #include "log/log.h"
-
-#define PARANOID_PATH "/proc/sys/kernel/perf_event_paranoid"
 
 #define PERF_READ_MISSES(cache) \
 	((cache) | PERF_COUNT_HW_CACHE_OP_READ << 8 | PERF_COUNT_HW_CACHE_RESULT_MISS << 16)
@@ -164,36 +160,13 @@ static bool place_all(struct perf_caps *o, bool is_user_only)
 	return is_refused;
 }
 
-static int read_paranoid(void)
-{
-	FILE *f = fopen(PARANOID_PATH, "re");
-	int value;
-
-	if (!f)
-		return INT_MIN;
-	if (fscanf(f, "%d", &value) != 1)
-		value = INT_MIN;
-	fclose(f);
-	return value;
-}
-
 void perf_probe(struct perf_caps *o)
 {
 	if (place_all(o, false))
 		place_all(o, true);
-	o->paranoid = read_paranoid();
 }
 
 /* ---- messages ---- */
-
-static void print_refusal(const struct perf_caps *o, int err, struct text *to)
-{
-	text_puts(to, "not permitted");
-	if (o->paranoid != INT_MIN)
-		text_printf(to, ": %s is %d", PARANOID_PATH, o->paranoid);
-	if (err == EPERM)
-		text_puts(to, ", or a sandbox forbids it");
-}
 
 void perf_print_reason(const struct perf_caps *o, enum perf_id id, struct text *to)
 {
@@ -201,8 +174,11 @@ void perf_print_reason(const struct perf_caps *o, enum perf_id id, struct text *
 
 	switch (err) {
 	case EACCES:
+		text_puts(to, "not permitted by kernel.perf_event_paranoid");
+		break;
 	case EPERM:
-		print_refusal(o, err, to);
+		text_puts(to,
+		          "not permitted by kernel.perf_event_paranoid, or a sandbox forbids it");
 		break;
 	case ENOENT:
 		text_puts(to, "not offered by this machine");

@@ -40,7 +40,6 @@ struct perf_caps {
 	bool is_on;
 	bool is_user_only;           /* counting inside the kernel is not permitted */
 	int missing[PERF_COUNT];     /* errno: why a counter is missing; 0: it is not */
-	int paranoid;                /* kernel.perf_event_paranoid, or INT_MIN */
 	unsigned count;              /* of the group */
 	enum perf_id id[PERF_COUNT]; /* of the group; the first leads it */
 };

@@ -113,16 +113,7 @@ static void counters_without_a_register_are_left_out(void **state)
 
 static void without_permission_the_kernel_is_not_counted(void **state)
 {
-	char expected[128] = "not permitted";
-	FILE *f = fopen("/proc/sys/kernel/perf_event_paranoid", "r");
-	int paranoid = INT_MIN;
-
 	(void)state;
-	if (f && fscanf(f, "%d", &paranoid) == 1)
-		snprintf(expected, sizeof expected,
-		         "not permitted: /proc/sys/kernel/perf_event_paranoid is %d", paranoid);
-	if (f)
-		fclose(f);
 	machine.kernel_refusal = EACCES;
 	struct perf_caps o = probe();
 
@@ -130,13 +121,14 @@ static void without_permission_the_kernel_is_not_counted(void **state)
 	assert_string_equal(group(&o),
 	                    "cycles instructions l1d_read_misses l1i_read_misses llc_read_misses "
 	                    "task_clock_ns page_faults");
-	assert_string_equal(reason(&o, PERF_context_switches), expected);
+	assert_string_equal(reason(&o, PERF_context_switches),
+	                    "not permitted by kernel.perf_event_paranoid");
 	for (unsigned i = 0; i < PERF_COUNT; i++)
 		machine.refusal[i] = EPERM;
 	o = probe();
 	assert_int_equal(o.count, 0);
-	strcat(expected, ", or a sandbox forbids it");
-	assert_string_equal(reason(&o, PERF_cycles), expected);
+	assert_string_equal(reason(&o, PERF_cycles),
+	                    "not permitted by kernel.perf_event_paranoid, or a sandbox forbids it");
 	struct perf_thread t = { 0 };
 
 	assert_int_equal(perf_open(&t, &o), 0);
