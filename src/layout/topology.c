@@ -23,20 +23,6 @@ struct topology {
 	unsigned core_count;
 };
 
-/* Leaves out devices and instruction caches, which makes startup fast. */
-static void choose_types(hwloc_topology_t hwloc)
-{
-	static const hwloc_obj_type_t wanted[] = { HWLOC_OBJ_PACKAGE, HWLOC_OBJ_L3CACHE,
-		                                   HWLOC_OBJ_L2CACHE, HWLOC_OBJ_CORE };
-
-	hwloc_topology_set_all_types_filter(hwloc, HWLOC_TYPE_FILTER_KEEP_NONE);
-	for (size_t i = 0; i < COUNT_OF(wanted); i++)
-		hwloc_topology_set_type_filter(hwloc, wanted[i], HWLOC_TYPE_FILTER_KEEP_ALL);
-	/* NUMA nodes smaller than a package need an object to be attached to. */
-	hwloc_topology_set_type_filter(hwloc, HWLOC_OBJ_DIE, HWLOC_TYPE_FILTER_KEEP_STRUCTURE);
-	hwloc_topology_set_type_filter(hwloc, HWLOC_OBJ_GROUP, HWLOC_TYPE_FILTER_KEEP_STRUCTURE);
-}
-
 /* Fails if hwloc could not parse the description of another machine: it silently describes this
  * machine instead. */
 static int check_source(hwloc_topology_t hwloc)
@@ -77,7 +63,6 @@ static int load(hwloc_topology_t *out)
 {
 	if (hwloc_topology_init(out))
 		return -ENOMEM;
-	choose_types(*out);
 	int err = hwloc_topology_load(*out) ? errno ? -errno : -EIO : restrict_to_binding(*out);
 
 	if (err)
