@@ -86,7 +86,7 @@ static void check_stage(struct checking *c, unsigned index)
 	if ((stage->queue_max || stage->rate_max) && stage_table_is_source(index))
 		report(c, section, stage->queue_max ? "queue_max" : "rate_max",
 		       "expected 0: events enter the graph at this stage");
-	else if (stage->queue_max && graph_stage_is_called(c->conf, index))
+	else if (stage->queue_max && graph_stage_is_called(c->conf, index, false))
 		report(c, section, "queue_max",
 		       "the stage is called directly, so no event waits: expected 0, or "
 		       "experiment.STAGE.pass_through = no");

@@ -75,8 +75,3 @@ size_t deque_length(const struct deque *d)
 
 	return bottom > top ? (size_t)(bottom - top) : 0;
 }
-
-bool deque_is_empty(const struct deque *d)
-{
-	return deque_length(d) == 0;
-}

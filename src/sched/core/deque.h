@@ -39,7 +39,6 @@ struct event *deque_pop(struct deque *d);
 struct event *deque_steal(struct deque *d);
 
 /* A snapshot. Any thread. */
-bool deque_is_empty(const struct deque *d);
 size_t deque_length(const struct deque *d);
 
 #endif

@@ -47,17 +47,13 @@ enum group_id graph_stage_group(unsigned index)
 	return row->group == GROUP_IO && !row->class->poll ? GROUP_MAIN : row->group;
 }
 
-bool graph_stage_must_have_queue(const struct conf *conf, unsigned index)
+bool graph_stage_is_called(const struct conf *conf, unsigned index, bool is_per_connection)
 {
-	return graph_rows[index].class->poll || graph_stage_kind(conf, index) == STAGE_EXCLUSIVE;
-}
-
-bool graph_stage_is_called(const struct conf *conf, unsigned index)
-{
+	const struct stage_class *class = graph_rows[index].class;
 	uint64_t configured = conf->stage[index].pass_through;
 
-	if (graph_stage_must_have_queue(conf, index))
+	if (class->poll || graph_stage_kind(conf, index) == STAGE_EXCLUSIVE)
 		return false;
-	return configured == CONF_DEFAULT ? graph_rows[index].class->pass_through
-	                                  : configured == CONF_YES;
+	return is_per_connection || configured == CONF_YES ||
+	       (configured == CONF_DEFAULT && class->pass_through);
 }

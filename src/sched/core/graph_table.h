@@ -40,11 +40,9 @@ enum stage_kind graph_stage_kind(const struct conf *conf, unsigned index);
  * other stages have theirs in the main group, if any. */
 enum group_id graph_stage_group(unsigned index);
 
-/* Returns whether the stage must not be called directly: several threads at a time would enter a
- * source or an exclusive stage. */
-bool graph_stage_must_have_queue(const struct conf *conf, unsigned index);
-
-/* Returns whether the stage is called directly, by the configuration or its class. */
-bool graph_stage_is_called(const struct conf *conf, unsigned index);
+/* Returns whether the stage is called directly, by the configuration or its class.
+ * is_per_connection: under policy thread-per-connection, all are. But never a source or an
+ * exclusive stage, which several threads at a time would enter. */
+bool graph_stage_is_called(const struct conf *conf, unsigned index, bool is_per_connection);
 
 #endif

@@ -87,7 +87,7 @@ static stage_set queued_stages(const struct conf *conf)
 	stage_set stages = 0;
 
 	for (unsigned i = 0; i < graph_row_count; i++)
-		if (graph_stage_group(i) == GROUP_MAIN && !graph_stage_is_called(conf, i))
+		if (graph_stage_group(i) == GROUP_MAIN && !graph_stage_is_called(conf, i, false))
 			stages |= stage_set_of(i);
 	return stages;
 }
@@ -471,14 +471,6 @@ struct topology_range domains_worker_cores(const struct schedule *s, unsigned wo
 	                        : s->domain_range[s->domain[worker]];
 }
 
-/* ---- direct calls ---- */
-
-static bool is_pass_through(const struct schedule *s, const struct conf *conf, unsigned index)
-{
-	return schedule_is_thread_per_connection(s) ? !graph_stage_must_have_queue(conf, index)
-	                                            : graph_stage_is_called(conf, index);
-}
-
 /* ---- regimes and disciplines ---- */
 
 /* Returns the first stage of the main group, where images start. */
@@ -545,7 +537,7 @@ static void set_stage(struct schedule *s, const struct conf *conf, unsigned inde
 	to->queue_max = own->queue_max;
 	to->event_ns = own->rate_max ? NS_PER_S / own->rate_max : 0;
 	s->has_predicates |= to->queue_max || to->event_ns;
-	if (is_pass_through(s, conf, index))
+	if (graph_stage_is_called(conf, index, schedule_is_thread_per_connection(s)))
 		s->pass_through |= stage_set_of(index);
 	else if (graph_stage_group(index) == GROUP_MAIN)
 		s->part_stages |= stage_set_of(index);

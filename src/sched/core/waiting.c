@@ -23,7 +23,7 @@ size_t waiting_count(const struct worker *w, const struct stage *s)
 
 bool waiting_is_empty(const struct worker *w, const struct stage *s)
 {
-	return deque_is_empty(&w->stack[s->index]) && stage_queue_is_empty(stage_queue(s, w));
+	return deque_length(&w->stack[s->index]) == 0 && stage_queue_is_empty(stage_queue(s, w));
 }
 
 static bool is_taken(const struct stage *s, unsigned queue)
@@ -78,7 +78,7 @@ bool waiting_on_stacks(const struct worker *w)
 	for (unsigned k = 0; k < count; k++)
 		for (unsigned i = 0; i < w->visit_set_count && worker_may_steal(w, &g->workers[k]);
 		     i++)
-			if (!deque_is_empty(&g->workers[k].stack[w->visit_set[i]->index]))
+			if (deque_length(&g->workers[k].stack[w->visit_set[i]->index]))
 				return true;
 	return false;
 }

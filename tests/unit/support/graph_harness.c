@@ -62,7 +62,7 @@ static void dump(const struct graph *g)
 		        atomic_load(&grp->sleepers));
 		for (unsigned w = 0; w < group_worker_count(grp); w++)
 			for (unsigned s = 0; s < graph_row_count; s++)
-				if (!deque_is_empty(&grp->workers[w].stack[s]))
+				if (deque_length(&grp->workers[w].stack[s]))
 					fprintf(stderr, " worker %u %s", w,
 					        graph_rows[s].class->name);
 		fputc('\n', stderr);
