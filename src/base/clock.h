@@ -19,4 +19,18 @@ uint64_t clock_ns(void);
 /* Returns the CPU time of the calling thread in nanoseconds. A system call: about 0.3 us. */
 uint64_t clock_thread_ns(void);
 
+/* Returns the time in ms from now, for pthread_cond_clockwait(3) and the like with CLOCK_MONOTONIC.
+ */
+static inline struct timespec clock_deadline(uint64_t ms)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	uint64_t ns = (uint64_t)t.tv_nsec + ms * NS_PER_MS;
+
+	t.tv_sec += (time_t)(ns / NS_PER_S);
+	t.tv_nsec = (long)(ns % NS_PER_S);
+	return t;
+}
+
 #endif

@@ -41,7 +41,7 @@ void queue_fini(struct queue *q);
  * thread. */
 bool queue_try_push(struct queue *q, void *item, uint64_t stamp);
 
-/* Pushes to a queue that has room; waits for such a consumer. Asserts after ten seconds: a stuck
+/* Pushes to a queue that has room; waits for such a consumer. Asserts after a minute: a stuck
  * queue must be a crash and not a hang. Any thread. */
 void queue_push(struct queue *q, void *item, uint64_t stamp);
 

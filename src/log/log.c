@@ -468,9 +468,7 @@ static void write_all(void)
 /* Waits for a post, at most timeout_ms (-1: indefinitely). False: it did not come. */
 static bool wait_for(sem_t *sem, int timeout_ms)
 {
-	uint64_t until_ns = clock_ns() + (uint64_t)timeout_ms * NS_PER_MS;
-	const struct timespec until = { .tv_sec = (time_t)(until_ns / NS_PER_S),
-		                        .tv_nsec = (long)(until_ns % NS_PER_S) };
+	const struct timespec until = clock_deadline((uint64_t)timeout_ms);
 	int result;
 
 	do

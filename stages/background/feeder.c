@@ -9,7 +9,6 @@
 
 #include "base/check.h"
 #include "base/clock.h"
-#include "base/condition.h"
 #include "base/pool.h"
 #include "image/image.h"
 #include "image/image_service.h"
@@ -423,8 +422,13 @@ static void *feeder_run(void *arg)
 		int ms = f->class->next(f);
 
 		pthread_mutex_lock(&f->lock);
-		if (ms && !f->has_news && !f->is_stopping)
-			condition_wait(&f->changed, &f->lock, ms);
+		bool is_idle = ms && !f->has_news && !f->is_stopping;
+		const struct timespec until = clock_deadline(ms > 0 ? (uint64_t)ms : 0);
+
+		if (is_idle && ms < 0)
+			pthread_cond_wait(&f->changed, &f->lock);
+		else if (is_idle)
+			pthread_cond_clockwait(&f->changed, &f->lock, CLOCK_MONOTONIC, &until);
 	}
 	pthread_mutex_unlock(&f->lock);
 	pool_thread_fini();
@@ -433,7 +437,16 @@ static void *feeder_run(void *arg)
 
 bool feeder_pause(struct feeder *f, uint64_t ms)
 {
-	return condition_pause(&f->changed, &f->lock, &f->is_stopping, ms);
+	const struct timespec until = clock_deadline(ms);
+
+	pthread_mutex_lock(&f->lock);
+	while (!f->is_stopping &&
+	       pthread_cond_clockwait(&f->changed, &f->lock, CLOCK_MONOTONIC, &until) == 0)
+		continue;
+	bool is_stopping = f->is_stopping;
+
+	pthread_mutex_unlock(&f->lock);
+	return is_stopping;
 }
 
 void feeder_wake(struct feeder *f)
@@ -456,12 +469,9 @@ int feeder_init(struct feeder *f, const struct feeder_class *class, struct image
 {
 	*f = (struct feeder){ .service = s, .retry_ms = RETRY_MS_MIN, .is_called = true };
 	f->item = calloc(FEEDER_LIST_MAX, sizeof *f->item);
-	int err = f->item ? condition_init(&f->changed) : -ENOMEM;
-
-	if (err) {
-		free(f->item);
-		return err;
-	}
+	if (!f->item)
+		return -ENOMEM;
+	pthread_cond_init(&f->changed, NULL);
 	pthread_mutex_init(&f->lock, NULL);
 	pthread_mutex_init(&f->counting, NULL);
 	for (unsigned i = 0; i < FEEDER_SLOTS; i++)

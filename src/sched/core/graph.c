@@ -15,7 +15,6 @@
 
 #include "base/check.h"
 #include "base/clock.h"
-#include "base/condition.h"
 #include "base/json.h"
 #include "base/round.h"
 #include "base/text.h"
@@ -573,18 +572,14 @@ int graph_new(struct graph **out, const struct conf *conf, void *app, size_t que
 	if (!g)
 		return -ENOMEM;
 	memset(g, 0, sizeof *g);
-	int err = condition_init(&g->urgent_over);
-
-	if (err) {
-		free(g);
-		return err;
-	}
+	pthread_cond_init(&g->urgent_over, NULL);
 	g->app = app;
 	g->queue_capacity = queue_capacity;
 	g->replica_count =
 		conf->layout.mode == CONF_LAYOUT_REPLICATE ? (unsigned)conf->layout.replicas : 1;
 	pthread_mutex_init(&g->lock, NULL);
-	err = build(g, conf, inbox_capacity);
+	int err = build(g, conf, inbox_capacity);
+
 	if (err)
 		graph_free(g);
 	else

@@ -9,7 +9,6 @@
 #include "visit.h"
 
 #include "base/clock.h"
-#include "base/condition.h"
 #include "idle.h"
 #include "push.h"
 #include "runtime.h"
@@ -179,9 +178,11 @@ static void urgent_wait(struct graph *g)
 {
 	if (!atomic_load_explicit(&g->urgent_calls, memory_order_relaxed))
 		return;
+	const struct timespec until = clock_deadline(URGENT_WAIT_MS);
+
 	pthread_mutex_lock(&g->lock);
 	if (atomic_load_explicit(&g->urgent_calls, memory_order_relaxed))
-		condition_wait(&g->urgent_over, &g->lock, URGENT_WAIT_MS);
+		pthread_cond_clockwait(&g->urgent_over, &g->lock, CLOCK_MONOTONIC, &until);
 	pthread_mutex_unlock(&g->lock);
 }
 

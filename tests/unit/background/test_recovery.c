@@ -19,7 +19,11 @@
 #include <time.h>
 #include <unistd.h>
 
+static int fake_gettime(clockid_t id, struct timespec *t);
+
+#define clock_gettime fake_gettime
 #include "base/clock.h"
+#undef clock_gettime
 #include "base/pool.h"
 #include "image/image_service.h"
 #include "log/log.h"
@@ -31,8 +35,8 @@ static unsigned error_count, warning_count, notice_count;
 static int count_error; /* of counting an attempt */
 
 static uint64_t fake_clock(void);
-static int fake_gettime(clockid_t id, struct timespec *t);
-static int fake_timedwait(pthread_cond_t *c, pthread_mutex_t *lock, const struct timespec *t);
+static int fake_clockwait(pthread_cond_t *c, pthread_mutex_t *lock, clockid_t id,
+                          const struct timespec *t);
 static void fake_push(struct stage *s, unsigned instance, struct event *ev);
 static void *fake_pool_get(size_t size);
 static ssize_t fake_read(int fd, void *data, size_t size, uint64_t at);
@@ -43,12 +47,7 @@ static int fake_set_attempts(struct store *s, const char *id, unsigned attempts)
 }
 
 #define clock_ns fake_clock
-#define clock_gettime fake_gettime
-#define pthread_cond_timedwait fake_timedwait
 #define stage_push fake_push
-#include "base/condition.c"
-#undef clock_gettime
-#undef pthread_cond_timedwait
 #undef log_error
 #undef log_warning
 #undef log_notice
@@ -57,7 +56,9 @@ static int fake_set_attempts(struct store *s, const char *id, unsigned attempts)
 #define log_notice(...) (notice_count++)
 #define pool_get fake_pool_get
 #define directory_read_at fake_read
+#define pthread_cond_clockwait fake_clockwait
 #include "background/feeder.c"
+#undef pthread_cond_clockwait
 #undef directory_read_at
 #undef pool_get
 #define spool_set_attempts fake_set_attempts
@@ -146,11 +147,13 @@ static void end_image(enum feeder_result result)
 	upload_unref(image->upload);
 }
 
-static int fake_timedwait(pthread_cond_t *c, pthread_mutex_t *lock, const struct timespec *t)
+static int fake_clockwait(pthread_cond_t *c, pthread_mutex_t *lock, clockid_t id,
+                          const struct timespec *t)
 {
 	uint64_t until = (uint64_t)t->tv_sec * NS_PER_S + (uint64_t)t->tv_nsec;
 
 	(void)c;
+	assert_int_equal(id, CLOCK_MONOTONIC);
 	assert_in_range(t->tv_nsec, 0, NS_PER_S - 1);
 	assert_true(until > now_ns);
 	wait_count++;
