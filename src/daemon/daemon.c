@@ -241,7 +241,7 @@ static int wait_for_signal(struct supervisor *s, int timeout_ms)
 static _Noreturn void end_now(struct supervisor *s)
 {
 	ctl_socket_close(&s->ctl);
-	log_flush();
+	log_stop();
 	_exit(EXIT_FAILURE);
 }
 

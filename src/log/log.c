@@ -568,21 +568,6 @@ int log_start(void)
 	return 0;
 }
 
-void log_flush(void)
-{
-	const struct timespec ms = { .tv_nsec = NS_PER_MS };
-	const struct sink *s = sinks;
-
-	for (int i = 0; i < END_MS && s < sinks + SINK_COUNT && atomic_load(&is_running);) {
-		if (s->length[0] == 0 && s->length[1] == 0) {
-			s++;
-			continue;
-		}
-		nanosleep(&ms, NULL);
-		i++;
-	}
-}
-
 void log_stop(void)
 {
 	if (!atomic_load(&is_running))
@@ -597,8 +582,6 @@ void log_stop(void)
 		close(sinks[SINK_FILE].fd);
 	sinks[SINK_FILE].fd = -1;
 	atomic_store(&has_file, false);
-	sem_destroy(&wake);
-	sem_destroy(&ended);
 }
 
 void log_totals(struct log_totals *t)

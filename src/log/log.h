@@ -92,11 +92,10 @@ void log_access_write(enum log_access style, const char *line, size_t length);
  * SIGBUS, SIGILL, SIGFPE). Returns 0, or -errno, logged, with nothing changed. Main thread. */
 int log_start(void);
 
-/* Waits, for a second at most, until all lines are written. Call it before _exit(2). */
-void log_flush(void);
-
-/* Does the same and ends the thread. A thread that is stuck in a write stays; later lines are lost.
- * Main thread, when there are no other threads. */
+/* Waits, for a second at most, until all lines are written, and ends the thread. A thread that is
+ * stuck in a write stays; later lines are lost. Other threads may still log: from then on their
+ * messages are written at once, and lines about requests are dropped. Main thread, before exit(3)
+ * or _exit(2). */
 void log_stop(void);
 
 /* Since the start. */
