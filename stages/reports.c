@@ -42,7 +42,6 @@
 /* What one report is made of, beside the counters of the program's parts. */
 struct report {
 	const struct report_source *source;
-	struct io_totals totals;
 	struct admission_report admission;
 	struct usage_total usage;
 	struct budget_usage budget;
@@ -73,7 +72,7 @@ enum section {
 	SECTION_COUNT
 };
 
-enum owner { COUNTERS, BACKGROUND, SERVER, SERVICE, OBJECTS, CONFIGURED, REPORT };
+enum owner { COUNTERS, BACKGROUND, SERVER, SERVICE, OBJECTS, IO, CONFIGURED, REPORT };
 
 /* A figure of both formats. */
 struct figure {
@@ -94,6 +93,7 @@ struct figure {
 #define SERVER(x) OF(SERVER, struct http_server, x)
 #define SERVICE(x) OF(SERVICE, struct image_service, x)
 #define OBJECTS(x) OF(OBJECTS, struct s3_counters, x)
+#define IO(x) OF(IO, struct io_counters, x)
 #define CONFIGURED(x) OF(CONFIGURED, struct conf, x)
 #define REPORT(x) OF(REPORT, struct report, x)
 #define LABEL(name, label, value) "darkroom_" name "{" label "=\"" value "\"}"
@@ -116,9 +116,9 @@ static const struct figure figures[] = {
 	  "Requests whose header was complete or invalid." },
 	{ HTTP, COUNTERS(uploads_replayed), "uploads_replayed", "darkroom_http_uploads_replayed_total",
 	  "Uploads that were answered by the images of an earlier one, by Idempotency-Key." },
-	{ HTTP, REPORT(totals.received_bytes), "received_bytes", "darkroom_http_received_bytes_total",
+	{ HTTP, IO(received_bytes), "received_bytes", "darkroom_http_received_bytes_total",
 	  "Bytes received from clients." },
-	{ HTTP, REPORT(totals.sent_bytes), "sent_bytes", "darkroom_http_sent_bytes_total",
+	{ HTTP, IO(sent_bytes), "sent_bytes", "darkroom_http_sent_bytes_total",
 	  "Bytes sent to clients." },
 
 	{ IMAGES, SERVICE(admission.in_flight), "in_flight", "darkroom_images_in_flight",
@@ -261,7 +261,6 @@ static void collect(struct report *r, const struct report_source *source)
 		.is_away = objects && atomic_load(&s3_client_counters(objects)->is_away),
 		.leftovers = images->leftovers_cleared,
 	};
-	io_totals_collect(&r->totals, http);
 	admission_report(&images->admission, &r->admission);
 	budget_usage(&images->budget, &r->budget);
 	r->body_bytes = r->budget.used[BUDGET_SMALL_BODY] + r->budget.used[BUDGET_BODY];
@@ -293,6 +292,8 @@ static uint64_t read_figure(const struct report *r, const struct figure *f)
 		[CONFIGURED] = http_server_conf(r->source->parts->http),
 		[REPORT] = r,
 	};
+	if (f->owner == IO)
+		return io_counter_total(r->source->parts->http, f->offset);
 	const void *word = (const char *)owner[f->owner] + f->offset;
 
 	return f->owner < CONFIGURED ? counter_read(word) : *(const uint64_t *)word;
@@ -421,10 +422,11 @@ static void uploads_json(const struct http_server *http, struct json *j)
 
 static void http_json(const struct report *r, struct json *j)
 {
-	uint64_t by_class[6] = { 0 };
+	const struct http_server *http = r->source->parts->http;
+	uint64_t by_class[6] = { 0 }, count;
 
 	for (unsigned i = 0; response_status_at(i); i++)
-		by_class[response_status_at(i) / 100] += r->totals.responses[i];
+		by_class[response_status_at(i) / 100] += IO_TOTAL(http, responses[i]);
 	json_object(j, "http");
 	figures_json(r, HTTP, j);
 	json_object(j, "responses");
@@ -433,10 +435,10 @@ static void http_json(const struct report *r, struct json *j)
 	json_object_end(j);
 	json_object(j, "rejections");
 	for (unsigned i = 0; problem_type_at(i); i++)
-		if (r->totals.rejections[i])
-			json_uint(j, problem_type_at(i), r->totals.rejections[i]);
+		if ((count = IO_TOTAL(http, rejections[i])))
+			json_uint(j, problem_type_at(i), count);
 	json_object_end(j);
-	uploads_json(r->source->parts->http, j);
+	uploads_json(http, j);
 	json_object_end(j);
 }
 
@@ -483,7 +485,7 @@ static bool has(const struct report *r, enum section section)
 	}
 }
 
-static void responses(const struct io_totals *totals, struct text *t)
+static void responses(const struct http_server *http, struct text *t)
 {
 	static const char *const classes[IO_STATUS_CLASSES] = { "2xx", "3xx", "4xx", "5xx" };
 
@@ -494,13 +496,14 @@ static void responses(const struct io_totals *totals, struct text *t)
 			              (char)('0' + response_status_at(i) % 10), '\0' };
 
 		metrics_uint(t, "darkroom_http_responses_total", LABELS({ "code", code }),
-		             totals->responses[i]);
+		             IO_TOTAL(http, responses[i]));
 	}
 	metrics_family(t, "darkroom_rejections_total", "counter",
 	               "Requests, images and form parts refused, by type of problem.");
 	for (unsigned i = 0; problem_type_at(i); i++)
 		metrics_uint(t, "darkroom_rejections_total",
-		             LABELS({ "reason", problem_type_at(i) }), totals->rejections[i]);
+		             LABELS({ "reason", problem_type_at(i) }),
+		             IO_TOTAL(http, rejections[i]));
 	metrics_family(t, "darkroom_http_route_responses_total", "counter",
 	               "Responses, by route, method and class of status.");
 	for (unsigned i = 0; i < ROUTE_CLASS_COUNT; i++)
@@ -509,7 +512,7 @@ static void responses(const struct io_totals *totals, struct text *t)
 			             LABELS({ "route", route_labels[i].route },
 			                    { "method", route_labels[i].method },
 			                    { "status", classes[s] }),
-			             totals->requests[i][s]);
+			             IO_TOTAL(http, requests[i][s]));
 }
 
 static void durations(const struct http_server *http, struct text *t)
@@ -574,7 +577,7 @@ void metrics_report(const struct report_source *source, struct text *to)
 	for (const struct figure *f = figures; f < figures + COUNT_OF(figures); f++)
 		if (f->metric && has(&r, f->section))
 			metrics_value(to, f->metric, f->help, read_figure(&r, f));
-	responses(&r.totals, to);
+	responses(source->parts->http, to);
 	durations(source->parts->http, to);
 	overload(&r.admission, to);
 	graph_metrics(source->graph, to);

@@ -292,19 +292,23 @@ static uint64_t slot_of(uint64_t now_ns)
 	return now_ns / SLOT_NS + 1; /* 0: none */
 }
 
-/* Adds up what was admitted in the last second, and has not come. */
-static void sum_pending(const struct overload *o, uint64_t now_ns, uint64_t *uploads,
-                        uint64_t *work)
-{
-	uint64_t now = slot_of(now_ns);
+/* Images, and their work. */
+struct load {
+	uint64_t images, work;
+};
 
-	*uploads = *work = 0;
+/* Returns what is in flight, and what was admitted in the last second and has not come. */
+static struct load load_of(const struct overload *o, uint64_t now_ns)
+{
+	struct load load = { o->images, o->work };
+
 	for (unsigned i = 0; i < OVERLOAD_SLOTS; i++) {
-		if (o->pending[i].slot + OVERLOAD_SLOTS <= now)
+		if (o->pending[i].slot + OVERLOAD_SLOTS <= slot_of(now_ns))
 			continue;
-		*uploads += o->pending[i].uploads;
-		*work += o->pending[i].work;
+		load.images += o->pending[i].uploads;
+		load.work += o->pending[i].work;
 	}
+	return load;
 }
 
 static void hold_place(struct overload *o, struct overload_ticket *ticket, uint64_t work,
@@ -431,35 +435,36 @@ static bool take_token(struct overload *o, unsigned index, uint64_t now_ns)
 	return true;
 }
 
-static bool has_room(const struct overload *o, unsigned class, double share, uint64_t images,
-                     uint64_t work)
+/* Returns how much of the class's room a load takes. */
+static double share_of(const struct overload *o, unsigned class, struct load load)
 {
 	if (o->control.capacity > 0)
-		return (double)work < share * control_backlog_limit(&o->control, class);
-	return (double)images < share * COLD_IMAGES;
+		return (double)load.work / control_backlog_limit(&o->control, class);
+	return (double)load.images / COLD_IMAGES;
 }
 
 /* Returns whether the client's turn comes soon enough, whatever other clients have in flight. */
 static bool has_turn(const struct overload *o, unsigned class, const struct overload_ticket *ticket)
 {
+	const struct load ahead = { ticket->ahead / WORK_PER_IMAGE, ticket->ahead };
+
 	return o->params.controller == CONF_CONTROLLER_BACKLOG && ticket->ahead > 0 &&
-	       has_room(o, class, 1, ticket->ahead / WORK_PER_IMAGE, ticket->ahead);
+	       share_of(o, class, ahead) < 1;
 }
 
 /* Returns whether the controller lets an upload pass. share: of the room, that may be used. */
 static bool may_pass(struct overload *o, unsigned class, double share, uint64_t now_ns)
 {
-	uint64_t uploads, work;
+	struct load load = load_of(o, now_ns);
 	bool has_token =
 		o->params.controller != CONF_CONTROLLER_WELSH || take_token(o, class, now_ns);
 
-	sum_pending(o, now_ns, &uploads, &work);
 	if (o->can_grow || o->params.controller == CONF_CONTROLLER_OFF ||
-	    o->images + uploads < (uint64_t)o->params.cores * FLOOR_PER_CORE)
+	    load.images < (uint64_t)o->params.cores * FLOOR_PER_CORE)
 		return true;
 	if (o->params.controller == CONF_CONTROLLER_WELSH)
 		return has_token;
-	return has_room(o, class, share, o->images + uploads, o->work + work);
+	return share_of(o, class, load) < share;
 }
 
 /* ---- degradation ---- */
@@ -468,16 +473,13 @@ static bool may_pass(struct overload *o, unsigned class, double share, uint64_t 
 static double pressure(const struct overload *o, unsigned class, uint64_t now_ns)
 {
 	const struct control_class *control = &o->control.class[class];
-	uint64_t uploads, work;
+	struct load load = load_of(o, now_ns);
 
-	sum_pending(o, now_ns, &uploads, &work);
-	if (o->images + uploads == 0)
+	if (load.images == 0)
 		return 0;
 	if (o->params.controller == CONF_CONTROLLER_WELSH)
 		return control->current_s / control->target_s;
-	if (o->control.capacity > 0)
-		return (double)(o->work + work) / control_backlog_limit(&o->control, class);
-	return (double)(o->images + uploads) / COLD_IMAGES;
+	return share_of(o, class, load);
 }
 
 void overload_look(struct overload *o, uint64_t now_ns)
@@ -509,15 +511,6 @@ bool overload_is_over(struct overload *o, uint64_t now_ns)
 
 /* ---- admission ---- */
 
-/* Returns whether another image may be in flight. */
-static bool places_left(const struct overload *o, double share, uint64_t now_ns)
-{
-	uint64_t uploads, work;
-
-	sum_pending(o, now_ns, &uploads, &work);
-	return (double)(o->images + uploads) < share * (double)o->params.images_max;
-}
-
 /* A heavy client adds no step: its images alone would cheapen those of others. */
 bool overload_admit(struct overload *o, unsigned class, uint64_t work, bool is_heavy,
                     enum overload_stages stages, struct overload_ticket *ticket, uint64_t now_ns)
@@ -529,7 +522,7 @@ bool overload_admit(struct overload *o, unsigned class, uint64_t work, bool is_h
 	advance(o, class, now_ns);
 	o->can_grow = stages == OVERLOAD_STAGES_CAN_GROW;
 	overload_look(o, now_ns);
-	bool has_place = places_left(o, share, now_ns);
+	bool has_place = (double)load_of(o, now_ns).images < share * (double)o->params.images_max;
 
 	if (!(has_place && stages != OVERLOAD_STAGES_HAVE_ENOUGH &&
 	      (may_pass(o, class, share, now_ns) || has_turn(o, class, ticket))) &&

@@ -20,6 +20,7 @@
 #include "image/image.h"
 #include "log/log.h"
 #include "sched/core/graph.h"
+#include "telemetry/counter.h"
 
 #define ACCESS_PATH_MAX 512 /* bytes of a target; "..." follows if it is longer */
 
@@ -123,11 +124,6 @@ static void put_images(struct output *o, const struct access *a)
 		put_string(o, "images", data);
 }
 
-static uint64_t spent(const _Atomic uint64_t *ns)
-{
-	return atomic_load_explicit(ns, memory_order_relaxed);
-}
-
 /* Appends the time in queues, and that in each stage where some was spent. */
 static void put_stages(struct output *o, const struct timing *timing)
 {
@@ -135,12 +131,12 @@ static void put_stages(struct output *o, const struct timing *timing)
 	char name[64];
 
 	for (unsigned i = 0; i < graph_row_count; i++)
-		queue_ns += spent(&timing->wait_ns[i]);
+		queue_ns += counter_read(&timing->wait_ns[i]);
 	put_number(o, "queue_ms", queue_ns, text_ms);
 	if (o->is_json)
 		json_object(&o->j, "stages_ms");
 	for (unsigned i = 0; i < graph_row_count; i++) {
-		uint64_t ns = spent(&timing->service_ns[i]);
+		uint64_t ns = counter_read(&timing->service_ns[i]);
 
 		snprintf(name, sizeof name, "%s%s", graph_rows[i].class->name,
 		         o->is_json ? "" : "_ms");
@@ -189,16 +185,12 @@ const char *request_id(struct conn *c)
 
 /* ---- what the line says ---- */
 
-/* Plain loads and stores suffice: only the owner of the event charges time to it. */
+/* Only the owner of the event charges time to it. */
 static void add_times(struct timing *to, const struct timing *from)
 {
 	for (unsigned i = 0; i < graph_row_count; i++) {
-		atomic_store_explicit(&to->service_ns[i],
-		                      spent(&to->service_ns[i]) + spent(&from->service_ns[i]),
-		                      memory_order_relaxed);
-		atomic_store_explicit(&to->wait_ns[i],
-		                      spent(&to->wait_ns[i]) + spent(&from->wait_ns[i]),
-		                      memory_order_relaxed);
+		counter_add(&to->service_ns[i], counter_read(&from->service_ns[i]));
+		counter_add(&to->wait_ns[i], counter_read(&from->wait_ns[i]));
 	}
 }
 

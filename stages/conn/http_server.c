@@ -9,22 +9,13 @@
 
 /* ---- counters ---- */
 
-void io_totals_collect(struct io_totals *totals, const struct http_server *h)
+uint64_t io_counter_total(const struct http_server *h, size_t offset)
 {
-	*totals = (struct io_totals){ 0 };
-	for (unsigned i = 0; i < COUNT_OF(h->io_counters); i++) {
-		const struct io_counters *c = &h->io_counters[i];
+	uint64_t total = 0;
 
-		totals->received_bytes += counter_read(&c->received_bytes);
-		totals->sent_bytes += counter_read(&c->sent_bytes);
-		for (unsigned k = 0; k < RESPONSE_STATUS_MAX; k++)
-			totals->responses[k] += counter_read(&c->responses[k]);
-		for (unsigned k = 0; k < PROBLEM_TYPE_MAX; k++)
-			totals->rejections[k] += counter_read(&c->rejections[k]);
-		for (unsigned k = 0; k < ROUTE_CLASS_COUNT; k++)
-			for (unsigned s = 0; s < IO_STATUS_CLASSES; s++)
-				totals->requests[k][s] += counter_read(&c->requests[k][s]);
-	}
+	for (unsigned i = 0; i < COUNT_OF(h->io_counters); i++)
+		total += counter_read((const void *)((const char *)&h->io_counters[i] + offset));
+	return total;
 }
 
 void io_durations_collect(struct histogram_sum *sum, const struct http_server *h,

@@ -8,6 +8,7 @@
 #include <stdalign.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "access/tokens.h"
@@ -42,13 +43,6 @@ struct io_counters {
 	_Atomic uint64_t requests[ROUTE_CLASS_COUNT][IO_STATUS_CLASSES];
 };
 
-struct io_totals {
-	uint64_t received_bytes, sent_bytes;
-	uint64_t responses[RESPONSE_STATUS_MAX];
-	uint64_t rejections[PROBLEM_TYPE_MAX];
-	uint64_t requests[ROUTE_CLASS_COUNT][IO_STATUS_CLASSES];
-};
-
 /* Counts a request whose response has been written. Its own thread only. */
 void io_counters_add_request(struct io_counters *c, enum route_class class, unsigned status,
                              uint64_t ns);
@@ -57,8 +51,9 @@ void io_counters_add_request(struct io_counters *c, enum route_class class, unsi
 void io_durations_collect(struct histogram_sum *sum, const struct http_server *h,
                           enum route_class class);
 
-/* Adds up the counters of all threads. Any thread. */
-void io_totals_collect(struct io_totals *totals, const struct http_server *h);
+/* Adds up one word of struct io_counters over all threads. Any thread. */
+uint64_t io_counter_total(const struct http_server *h, size_t offset);
+#define IO_TOTAL(h, x) io_counter_total(h, offsetof(struct io_counters, x))
 
 /* ---- the server ---- */
 

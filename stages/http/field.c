@@ -239,7 +239,7 @@ size_t field_boundary(struct slice content_type, char out[BOUNDARY_MAX], const c
 	return length;
 }
 
-bool field_prefers(struct slice value, const char *lower)
+bool field_has_word(struct slice value, const char *lower)
 {
 	struct slice element, params;
 

@@ -84,8 +84,9 @@ int field_param_next(struct slice *rest, struct field_param *param, bool is_leni
  * the reason in *error (static). */
 size_t field_boundary(struct slice content_type, char out[BOUNDARY_MAX], const char **error);
 
-/* Returns whether a Prefer field has the preference (RFC 7240). */
-bool field_prefers(struct slice value, const char *lower);
+/* Returns whether an element of a list is the word, with or without parameters: a preference (RFC
+ * 7240), a media type. */
+bool field_has_word(struct slice value, const char *lower);
 
 /* Returns whether a list of entity tags, or "*", has this one, which is strong and given with its
  * quotes. Weak comparison also finds W/"..." (RFC 9110 8.8.3.2). */

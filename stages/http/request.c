@@ -176,7 +176,7 @@ static const char *read_fields(struct request *r, struct framing *framing)
 	while ((found = head_next(&rest, &name, &value)) > 0) {
 		framing_add(framing, name, value);
 		if (slice_is(name, "prefer"))
-			r->prefers_async |= field_prefers(value, "respond-async");
+			r->prefers_async |= field_has_word(value, "respond-async");
 		else if (slice_is(name, "expect"))
 			note_expect(r, value);
 	}

@@ -12,6 +12,7 @@
 #include "image/image_json.h"
 #include "image/upload_key.h"
 #include "sched/core/graph.h"
+#include "telemetry/counter.h"
 
 /* Bounds of the JSON. An image with 16 variants takes 3 KiB; names of 127 bytes may be escaped to
  * six times that. Texts take as much as
@@ -20,11 +21,6 @@
 #define BODY_PER_PART 12288
 #define NAMES_MAX 4096 /* bytes of the names in `errors` */
 #define ERRORS_MAX 100
-
-static uint64_t spent_ns(const _Atomic uint64_t *ns)
-{
-	return atomic_load_explicit(ns, memory_order_relaxed);
-}
 
 /* Appends a metric of Server-Timing, in milliseconds with one digit behind the point. */
 static void add_ms(struct text *t, const char *name, uint64_t ns)
@@ -48,9 +44,9 @@ static void server_timing(struct conn *c)
 	text_init(&t, line, sizeof line);
 	add_ms(&t, "read", c->read_ns - c->request_start_ns);
 	for (unsigned i = 0; i < graph_row_count; i++) {
-		uint64_t ns = spent_ns(&c->timing.service_ns[i]);
+		uint64_t ns = counter_read(&c->timing.service_ns[i]);
 
-		wait_ns += spent_ns(&c->timing.wait_ns[i]);
+		wait_ns += counter_read(&c->timing.wait_ns[i]);
 		if (ns > 0) {
 			text_puts(&t, ", ");
 			add_ms(&t, graph_rows[i].class->name, ns);

@@ -150,12 +150,11 @@ static enum conn_step handle_stream(struct conn *c)
 /* Returns whether the client asks for a picture, as browsers do. */
 static bool accepts_svg(const struct conn *c)
 {
-	struct slice rest = conn_fields(c), value, element, params;
+	struct slice rest = conn_fields(c), value;
 
 	while (head_find(&rest, "accept", &value))
-		while (field_list_next(&value, &element))
-			if (slice_is(field_word(element, &params), "image/svg+xml"))
-				return true;
+		if (field_has_word(value, "image/svg+xml"))
+			return true;
 	return false;
 }
 

@@ -77,8 +77,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	check_boundary(value);
 	if (slice_is(value, "respond-async"))
 		assert(slice_begins(value, "respond-async") &&
-		       field_prefers(value, "respond-async"));
-	field_prefers(value, "respond-async");
+		       field_has_word(value, "respond-async"));
+	field_has_word(value, "respond-async");
 	if (slice_is(slice_trim(value), "*"))
 		assert(field_etag_matches(value, "\"a\"", false));
 	if (field_etag_matches(value, "\"a-1\"", false))

@@ -148,7 +148,7 @@ static void boundaries_are_those_of_rfc_2046(void **state)
 static bool prefers(const char *text)
 {
 	struct slice all = slice_new(text);
-	bool result = field_prefers(all, "respond-async");
+	bool result = field_has_word(all, "respond-async");
 
 	slice_free(all);
 	return result;
