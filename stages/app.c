@@ -243,32 +243,20 @@ static bool app_has_closed_admin(void)
 
 /* ---- another configuration ---- */
 
-/* Builds the plan of a new configuration. Returns 0, or -EINVAL with the problem as a line of
- * errors. */
-static int build_plan(const struct conf *conf, struct text *errors)
+static int app_change_prepare(const struct conf *conf, struct text *errors)
 {
 	char error[CONF_TEXT_MAX * 2];
 	unsigned variant;
-	int err = app_check_variants(conf, &variant, error, sizeof error);
+	int err = app_check_variants(conf, &variant, error, sizeof error); /* makes the plan */
 
-	if (err)
+	if (err) {
 		text_printf(errors, "%s\n", error);
-	return err;
-}
-
-static int app_check_room(const struct conf *conf, struct text *errors)
-{
-	int err = build_plan(conf, errors);
-
-	if (err)
 		return err;
+	}
 	size_t events = event_count_max(
 		conf, conf_epochs_step_count_max(&own.images.epochs, step_count_max));
 
-	if (conf->limits.body_bytes > conf->limits.memory_budget / 2)
-		text_puts(errors, "limits.body_bytes would be more than half of "
-		                  "limits.memory_budget, which needs a restart\n");
-	else if (inbox_count_max(conf) > own.inbox_count_max)
+	if (inbox_count_max(conf) > own.inbox_count_max)
 		text_puts(errors, "limits.connections can grow beyond its value at startup only "
 		                  "by a restart\n");
 	else if (events > own.event_count_max)
@@ -278,15 +266,8 @@ static int app_check_room(const struct conf *conf, struct text *errors)
 		            "images in flight\n",
 		            events, own.event_count_max);
 	else
-		return 0;
+		return conf_epochs_prepare(&own.images.epochs, conf, &plan);
 	return -EINVAL;
-}
-
-static int app_change_prepare(const struct conf *conf, struct text *errors)
-{
-	int err = build_plan(conf, errors);
-
-	return err ? err : conf_epochs_prepare(&own.images.epochs, conf, &plan);
 }
 
 static void app_change_commit(void)
@@ -334,7 +315,6 @@ static void app_quotas(struct text *to)
 
 const struct program app_program = {
 	.check_variants = app_check_variants,
-	.check_room = app_check_room,
 	.check_addresses = listener_set_check,
 	.prepare = app_change_prepare,
 	.commit = app_change_commit,

@@ -2,13 +2,10 @@
 #include "conf_number.h"
 
 #include <ctype.h>
-#include <inttypes.h>
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
 #include <strings.h>
-
-#include "base/text.h"
 
 const struct conf_unit conf_units_bytes[] = {
 	{ "G", UINT64_C(1) << 30 }, { "M", 1 << 20 }, { "K", 1 << 10 }, { "", 1 }, { NULL, 0 }
@@ -88,15 +85,4 @@ bool conf_decimal_parse(const char *value, uint64_t *thousandths)
 		return false;
 	*thousandths = (uint64_t)llround(number * 1000);
 	return true;
-}
-
-void conf_decimal_format(uint64_t thousandths, struct text *to)
-{
-	unsigned rest = (unsigned)(thousandths % 1000), digits = 3;
-
-	text_printf(to, "%" PRIu64, thousandths / 1000);
-	for (; rest && rest % 10 == 0; digits--)
-		rest /= 10;
-	if (rest)
-		text_printf(to, ".%0*u", (int)digits, rest);
 }

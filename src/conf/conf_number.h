@@ -8,8 +8,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct text;
-
 struct conf_unit {
 	const char *name;
 	uint64_t factor;
@@ -34,8 +32,5 @@ const char *decimal_read(const char *at, const char *end, double *value);
 /* Parses digits, and a point with one to three more, as thousandths. Returns false if the value has
  * another form. */
 bool conf_decimal_parse(const char *value, uint64_t *thousandths);
-
-/* Appends thousandths without zeros at the end: 1200 is "1.2". */
-void conf_decimal_format(uint64_t thousandths, struct text *to);
 
 #endif

@@ -52,7 +52,7 @@ void conf_value_format(const struct conf_key *key, uint64_t value, struct text *
 		return;
 	}
 	if (key->type == CONF_TYPE_DECIMAL) {
-		conf_decimal_format(value, to);
+		text_printf(to, "%.15g", (double)value / 1000);
 		return;
 	}
 	while (value && in_units % unit->factor != 0)

@@ -353,7 +353,6 @@ static void check_files(struct checking *c)
 
 int check_all(const struct check *check, const struct conf *conf, struct text *errors)
 {
-	const struct program *p = check->program;
 	struct checking c = { .check = check, .conf = conf, .errors = errors };
 
 	for (unsigned i = 0; i < stage_table_count(); i++)
@@ -375,8 +374,6 @@ int check_all(const struct check *check, const struct conf *conf, struct text *e
 		check_plan(&c);
 	if (!c.err && check->check_files)
 		check_files(&c);
-	if (!c.err && check->check_room)
-		c.err = p->check_room(conf, errors);
 	return c.err;
 }
 

@@ -2,9 +2,8 @@
  * check_all.h - the checks that compare several keys of a configuration, all in one place.
  *
  * The values of single keys are checked by conf_load(). These checks cover variants, limits,
- * stages, schedule and layout; on request also the files of profile and tokens, and the room that a
- * running server has. Used at startup, by -t, -T, --topology and ctl, and at every reload. Main
- * thread.
+ * stages, schedule and layout; on request also the files of profile and tokens. Used at startup, by
+ * -t, -T, --topology and ctl, and at every reload. Main thread.
  */
 #ifndef DARKROOM_DAEMON_CHECK_ALL_H
 #define DARKROOM_DAEMON_CHECK_ALL_H
@@ -23,7 +22,6 @@ struct check {
 	bool has_errors;  /* values were refused: checks that their defaults could fail are skipped
 	                   */
 	bool check_files; /* also the files of profile and tokens; needs the source */
-	bool check_room;  /* also the room of the running server */
 };
 
 /* Returns 0, or -EINVAL or -errno of a file, with one line per problem in errors. */

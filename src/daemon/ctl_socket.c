@@ -61,13 +61,13 @@ static void client_close(struct ctl_client *c)
 
 /* Sends an answer, which is shorter than a socket's buffer. Without room the rest is dropped: the
  * main thread must not wait for a client. */
-static void answer(const struct ctl_client *c, enum ctl_status status, const struct text *message)
+static void answer(const struct ctl_client *c, enum ctl_status status, const char *message)
 {
 	struct text t;
 
 	text_init_growable(&t, CTL_ANSWER_MAX + 8);
 	text_printf(&t, "%d\n", (int)status);
-	text_put(&t, message->data, message->length);
+	text_puts(&t, message);
 	for (size_t sent = 0; sent < t.length;) {
 		ssize_t n =
 			send(c->fd, t.data + sent, t.length - sent, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -83,16 +83,6 @@ static void answer(const struct ctl_client *c, enum ctl_status status, const str
 	text_fini(&t);
 }
 
-static void refuse(const struct ctl_client *c, const char *why)
-{
-	char data[256];
-	struct text message;
-
-	text_init(&message, data, sizeof data);
-	text_printf(&message, "%s\n", why);
-	answer(c, CTL_REFUSED, &message);
-}
-
 /* Passes the client's socket on to a trace. Closes it if that fails. */
 static void hand_over(struct ctl_client *c, const struct reload *r)
 {
@@ -106,12 +96,11 @@ static void hand_over(struct ctl_client *c, const struct reload *r)
 static void watch_figures(const struct ctl_client *c, const struct reload *r)
 {
 	const struct program *p = r->program;
-	static const struct text nothing;
 
 	if (p->admin.watch(c->fd)) /* they are written later, by the main thread */
-		answer(c, CTL_DONE, &nothing);
+		answer(c, CTL_DONE, "");
 	else
-		refuse(c, "too many clients read the figures");
+		answer(c, CTL_REFUSED, "too many clients read the figures\n");
 }
 
 /* Runs the command of the line. Returns whether the client was answered, or is another's now. */
@@ -128,7 +117,7 @@ static bool run_line(struct ctl_client *c, struct reload *r)
 	if (status == CTL_TOP)
 		watch_figures(c, r);
 	else
-		answer(c, status == CTL_TRACE ? CTL_DONE : status, &c->message);
+		answer(c, status == CTL_TRACE ? CTL_DONE : status, c->message.data);
 	text_fini(&c->message);
 	if (status == CTL_TRACE)
 		hand_over(c, r);
@@ -156,7 +145,7 @@ static void client_read(struct ctl_client *c, struct reload *r)
 		if (!run_line(c, r))
 			return;
 	} else {
-		refuse(c, "the command is too long");
+		answer(c, CTL_REFUSED, "the command is too long\n");
 	}
 	client_close(c);
 }
@@ -170,7 +159,7 @@ void ctl_socket_answer(struct ctl_socket *s, const struct reload *r)
 			continue;
 		if (reload_print_behind(r, &c->message))
 			text_puts(&c->message, "\n");
-		answer(c, CTL_DONE, &c->message);
+		answer(c, CTL_DONE, c->message.data);
 		client_close(c);
 	}
 }
@@ -223,7 +212,7 @@ static void client_accept(struct ctl_socket *s)
 		log_warning("control socket: rejected uid %u: only root and the daemon's own user "
 		            "may connect",
 		            (unsigned)uid);
-		refuse(c, "only root and the daemon's own user may do this");
+		answer(c, CTL_REFUSED, "only root and the daemon's own user may do this\n");
 		client_close(c);
 	}
 }

@@ -41,15 +41,12 @@ struct program {
 	 * and the index of the variant. */
 	int (*check_variants)(const struct conf *conf, unsigned *variant, char *error,
 	                      size_t error_size);
-	/* Checks whether a running program has room for the configuration. Returns 0, or -EINVAL
-	 * with the problem as a line of errors. */
-	int (*check_room)(const struct conf *conf, struct text *errors);
-
 	/* Logs each address to listen on that cannot be used. Returns 0 or -errno. */
 	int (*check_addresses)(const struct conf *conf);
 
-	/* A change of the configuration: prepare, then commit or cancel. prepare returns 0, or
-	 * -errno with the problem as a line of errors and nothing to cancel. */
+	/* A change of the configuration: prepare, then commit or cancel. prepare also checks that
+	 * the running program has room. It returns 0, or -errno with the problem as a line of
+	 * errors and nothing to cancel. */
 	int (*prepare)(const struct conf *conf, struct text *errors);
 	void (*commit)(void);
 	void (*cancel)(void);

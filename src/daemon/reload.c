@@ -99,7 +99,7 @@ static void report_active(const struct reload *r, struct text *report)
 static int switch_to(struct reload *r, const struct conf *changed, struct text *errors)
 {
 	const struct program *p = r->program;
-	const struct check check = { .program = p, .check_room = true };
+	const struct check check = { .program = p };
 	struct graph *graph = *p->graph;
 	struct schedule *next;
 	int err = check_all(&check, changed, errors);

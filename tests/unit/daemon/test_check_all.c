@@ -59,18 +59,7 @@ static int check_variants(const struct conf *conf, unsigned *variant, char *erro
 	return 0;
 }
 
-static bool is_full;
-
-static int check_room(const struct conf *conf, struct text *errors)
-{
-	(void)conf;
-	if (is_full)
-		text_puts(errors, "no room\n");
-	return is_full ? -22 : 0;
-}
-
-static const struct program program = { .check_variants = check_variants,
-	                                .check_room = check_room };
+static const struct program program = { .check_variants = check_variants };
 
 static int check_options(struct options *o, bool check_files, struct conf *conf)
 {
@@ -407,16 +396,11 @@ static void a_change_is_checked_with_the_other_keys(void **state)
 static void a_merged_configuration_is_checked_without_places(void **state)
 {
 	static struct conf conf;
-	const struct check check = { .program = &program, .check_room = true };
+	const struct check check = { .program = &program };
 
 	(void)state;
 	assert_int_equal(check_override("limits.parts=7", &conf), 0);
 	assert_int_equal(check_all(&check, &conf, &conf_errors), 0);
-	is_full = true;
-	assert_int_equal(check_all(&check, &conf, &conf_errors), -22);
-	is_full = false;
-	assert_errors("no room\n");
-	conf_clear_errors();
 	conf.limits.body_bytes = conf.limits.memory_budget;
 	assert_int_equal(check_all(&check, &conf, &conf_errors), -22);
 	assert_errors("limits.memory_budget: bodies get at most half of limits.memory_budget = 1G, "
