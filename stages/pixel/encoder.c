@@ -55,14 +55,14 @@ static bool is_pass_left(const struct encoder *e)
 {
 	if (!e->uses_private)
 		return false;
-	return e->huffman ? e->pass == 0 : !e->out.master->is_last_pass;
+	return e->uses_huffman ? e->pass == 0 : !e->out.master->is_last_pass;
 }
 
 /* Starts the next pass. After the last row of the current one. */
 static void begin_pass(struct encoder *e)
 {
-	if (e->huffman) {
-		huffman_tables(e->huffman, &e->out);
+	if (e->uses_huffman) {
+		huffman_tables(&e->out);
 	} else {
 		e->out.master->finish_pass(&e->out);
 		e->out.master->prepare_for_pass(&e->out);
@@ -74,8 +74,8 @@ static void begin_pass(struct encoder *e)
 /* Codes one row of MCUs. In passes after the first one. */
 static void code_row(struct encoder *e)
 {
-	if (e->huffman)
-		huffman_code(e->huffman, &e->out, e->out.total_iMCU_rows - e->row);
+	if (e->uses_huffman)
+		huffman_code(&e->out, e->out.total_iMCU_rows - e->row);
 	else if (!e->out.coef->compress_data(&e->out, NULL))
 		ERREXIT(&e->out, JERR_CANT_SUSPEND);
 }
@@ -102,8 +102,8 @@ static void start(struct encoder *e)
 	out->image_height = (JDIMENSION)e->picture->height;
 	e->file.size_first = size_first(e);
 	jpeg_start_compress(out, TRUE);
-	if (e->huffman)
-		huffman_start(e->huffman, out);
+	if (e->uses_huffman)
+		huffman_start(out, e->memory.coefficient_bytes_max);
 	if (e->icc_size)
 		jpeg_write_icc_profile(out, e->icc, (unsigned)e->icc_size);
 	e->is_started = true;
@@ -273,7 +273,8 @@ static void setup(struct encoder *e)
 	if (e->how.is_progressive)
 		jpeg_simple_progression(out);
 	e->uses_private = libjpeg_private_is_usable();
-	e->pass_count = uses_huffman(&e->how) ? 2 : pass_count(out);
+	e->uses_huffman = uses_huffman(&e->how);
+	e->pass_count = e->uses_huffman ? 2 : pass_count(out);
 }
 
 static bool try_setup(struct encoder *e)
@@ -365,13 +366,6 @@ struct encoder *encoder_new(const struct encoding *how, const struct picture *p,
 	e->is_started = false;
 	e->pass = e->row = 0;
 	e->memory.coefficient_bytes_max = picture_coefficient_bytes(chroma, p->width, p->height);
-	if (!uses_huffman(how))
-		return e;
-	e->huffman = huffman_new(e->memory.coefficient_bytes_max);
-	if (!e->huffman) {
-		encoder_free(e);
-		return NULL;
-	}
 	return e;
 }
 
@@ -380,8 +374,6 @@ void encoder_free(struct encoder *e)
 	if (!e)
 		return;
 	jpeg_abort_compress(&e->out);
-	huffman_free(e->huffman);
-	e->huffman = NULL;
 	pool_put(e->file.data);
 	e->file.data = NULL;
 	if (e->has_failed)

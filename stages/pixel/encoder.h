@@ -36,12 +36,12 @@ struct encoder {
 		jmp_buf failed;
 	} errors;
 	struct jpeg_output file;
-	struct huffman *huffman;       /* of an optimised file if uses_private, otherwise NULL */
 	const struct picture *picture; /* borrowed, as is the profile */
 	const uint8_t *icc;
 	size_t icc_size;
 	bool is_started, has_failed;
 	bool uses_private;         /* libjpeg_private_is_usable() when the encoder was made */
+	bool uses_huffman;         /* huffman.h codes the file */
 	unsigned pass, pass_count; /* over the picture */
 	unsigned row;              /* of MCUs, next one of the current pass */
 	/* parameters, fixed when the encoder is made */

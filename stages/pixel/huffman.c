@@ -20,7 +20,6 @@
 #include <jerror.h>
 
 #include "base/check.h"
-#include "base/pool.h"
 #include "base/round.h"
 
 #define SYMBOLS 256
@@ -28,8 +27,8 @@
 #define DEPTH_MAX 64  /* of a tree before it is limited; it has fewer than 2^24 leaves */
 #define TABLES 4      /* [luma, chroma][DC, AC] */
 #define CHUNK_NOTES 16320
-#define CHUNKS_MIN 4 /* enough for all notes of a small picture */
-#define NOTES_BYTES_MAX (16u << 20)
+#define CHUNKS_MIN 4      /* enough for all notes of a small picture */
+#define CHUNKS_MAX 257    /* 16 MB */
 #define CODED_AT_ONCE 256 /* notes, of at most 27 bits each */
 
 /* ---- optimal tables from symbol counts (ITU-T T.81, annex K.2) ---- */
@@ -144,16 +143,16 @@ static void huffman_table_make(const uint32_t *count, JHUFF_TBL *t, uint32_t *co
 /* ---- notes ---- */
 
 struct chunk {
-	struct chunk *next;
 	unsigned count, coded;
 	uint32_t note[CHUNK_NOTES];
 };
 
 struct huffman {
 	struct jpeg_entropy_encoder methods; /* first: libjpeg points to it */
-	struct chunk *first, *last;
-	unsigned chunk_count, chunks_max;
-	uint64_t notes_left; /* not coded yet */
+	struct chunk *chunk[CHUNKS_MAX];     /* NULL until needed */
+	unsigned chunks_max;                 /* of this file */
+	unsigned noting, coding;             /* indices */
+	uint64_t notes_left;                 /* not coded yet */
 	bool has_tables;
 	int last_dc[MAX_COMPS_IN_SCAN];
 	uint64_t bits;      /* its last bit_count bits are coded but not written */
@@ -255,8 +254,15 @@ static void code_part(struct huffman *h, j_compress_ptr c, struct chunk *k, unsi
 
 /* ---- tables ---- */
 
-void huffman_tables(struct huffman *h, j_compress_ptr c)
+static struct huffman *huffman_of(j_compress_ptr c)
 {
+	return (struct huffman *)(void *)c->entropy;
+}
+
+void huffman_tables(j_compress_ptr c)
+{
+	struct huffman *h = huffman_of(c);
+
 	if (h->has_tables)
 		return;
 	h->has_tables = true;
@@ -287,50 +293,25 @@ static void count_all_possible(struct huffman *h)
 	}
 }
 
-static void add_chunk(struct huffman *h, j_compress_ptr c)
-{
-	struct chunk *k = pool_get(sizeof(*k));
-
-	if (!k)
-		ERREXIT1(c, JERR_OUT_OF_MEMORY, 0);
-	assert(k); /* ERREXIT1 does not return */
-	k->next = NULL;
-	k->count = k->coded = 0;
-	if (h->last)
-		h->last->next = k;
-	else
-		h->first = k;
-	h->last = k;
-	h->chunk_count++;
-}
-
-static void drop_first_chunk(struct huffman *h)
-{
-	struct chunk *k = h->first;
-
-	h->first = k->next;
-	if (!h->first)
-		h->last = NULL;
-	h->chunk_count--;
-	pool_put(k);
-}
-
-/* Returns the last chunk, with room for `notes` notes. Codes all chunks at their limit. */
+/* Returns a chunk with room for `notes` notes. Codes all chunks at their limit. */
 static struct chunk *room(struct huffman *h, j_compress_ptr c, unsigned notes)
 {
-	if (h->last && h->last->count + notes <= CHUNK_NOTES)
-		return h->last;
-	if (h->chunk_count == h->chunks_max) {
+	struct chunk *k = h->chunk[h->noting];
+
+	if (k && k->count + notes <= CHUNK_NOTES)
+		return k;
+	if (k && ++h->noting == h->chunks_max) {
 		if (!h->has_tables)
 			count_all_possible(h);
-		huffman_tables(h, c);
-		while (h->first) {
-			code_part(h, c, h->first, h->first->count - h->first->coded);
-			drop_first_chunk(h);
-		}
+		huffman_tables(c);
+		huffman_code(c, 1);
+		h->noting = h->coding = 0;
 	}
-	add_chunk(h, c);
-	return h->last;
+	if (!h->chunk[h->noting])
+		h->chunk[h->noting] = c->mem->alloc_large((j_common_ptr)c, JPOOL_IMAGE, sizeof(*k));
+	k = h->chunk[h->noting];
+	k->count = k->coded = 0;
+	return k;
 }
 
 /* Returns which of 16 coefficients are not zero. */
@@ -413,7 +394,7 @@ static uint32_t *note_block(struct huffman *h, const JCOEF *b, unsigned table, i
 
 static boolean on_mcu(j_compress_ptr c, JBLOCKROW *blocks)
 {
-	struct huffman *h = (struct huffman *)(void *)c->entropy;
+	struct huffman *h = huffman_of(c);
 	struct chunk *k = room(h, c, (unsigned)c->blocks_in_MCU * DCTSIZE2);
 	uint32_t *begin = k->note + k->count, *end = begin;
 
@@ -428,29 +409,30 @@ static boolean on_mcu(j_compress_ptr c, JBLOCKROW *blocks)
 	return TRUE;
 }
 
-void huffman_code(struct huffman *h, j_compress_ptr c, unsigned parts)
+void huffman_code(j_compress_ptr c, unsigned parts)
 {
+	struct huffman *h = huffman_of(c);
 	uint64_t n = div_up(h->notes_left, parts);
 
 	while (n > 0) {
-		struct chunk *k = h->first;
+		struct chunk *k = h->chunk[h->coding];
 		unsigned left = k->count - k->coded, part = n < left ? (unsigned)n : left;
 
 		code_part(h, c, k, part);
 		n -= part;
 		if (k->coded == k->count)
-			drop_first_chunk(h);
+			h->coding++;
 	}
 }
 
 /* Codes the remaining notes and fills the last byte up with ones. */
 static void on_finish(j_compress_ptr c)
 {
-	struct huffman *h = (struct huffman *)(void *)c->entropy;
+	struct huffman *h = huffman_of(c);
 	uint8_t coded;
 
-	huffman_tables(h, c);
-	huffman_code(h, c, 1);
+	huffman_tables(c);
+	huffman_code(c, 1);
 	if (h->bit_count == 0)
 		return;
 	coded = (uint8_t)((h->bits << 8 | 0xff) >> h->bit_count);
@@ -461,40 +443,24 @@ static void on_finish(j_compress_ptr c)
 
 static unsigned chunks_of(uint64_t bytes)
 {
-	uint64_t n =
-		div_up(bytes < NOTES_BYTES_MAX ? bytes : NOTES_BYTES_MAX, sizeof(struct chunk));
+	uint64_t n = div_up(bytes, sizeof(struct chunk));
 
-	return n < CHUNKS_MIN ? CHUNKS_MIN : (unsigned)n;
+	return n < CHUNKS_MIN ? CHUNKS_MIN : n > CHUNKS_MAX ? CHUNKS_MAX : (unsigned)n;
 }
 
 uint64_t huffman_bytes(uint64_t bytes_max)
 {
-	return sizeof(struct huffman) + chunks_of(bytes_max) * sizeof(struct chunk);
+	return sizeof(struct huffman) +
+	       chunks_of(bytes_max) * (sizeof(struct chunk) + 2 * (uint64_t)CACHE_LINE);
 }
 
-struct huffman *huffman_new(uint64_t bytes_max)
+void huffman_start(j_compress_ptr c, uint64_t bytes_max)
 {
-	struct huffman *h = pool_get(sizeof(*h));
+	struct huffman *h = c->mem->alloc_large((j_common_ptr)c, JPOOL_IMAGE, sizeof(*h));
 
-	if (!h)
-		return NULL;
+	assert(!c->optimize_coding && !c->scan_info && !c->restart_interval);
 	memset(h, 0, sizeof(*h));
 	h->chunks_max = chunks_of(bytes_max);
-	return h;
-}
-
-void huffman_free(struct huffman *h)
-{
-	if (!h)
-		return;
-	while (h->first)
-		drop_first_chunk(h);
-	pool_put(h);
-}
-
-void huffman_start(struct huffman *h, j_compress_ptr c)
-{
-	assert(!c->optimize_coding && !c->scan_info && !c->restart_interval);
 	h->methods = *c->entropy;
 	h->methods.encode_mcu = on_mcu;
 	h->methods.finish_pass = on_finish;

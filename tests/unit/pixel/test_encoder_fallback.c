@@ -120,7 +120,7 @@ static void passes_after_the_first_are_one_step(void **state)
 		unsigned steps = 1;
 
 		assert_non_null(e);
-		assert_null(e->huffman);
+		assert_false(e->uses_huffman);
 		while (encoder_advance(e, 1) > 0)
 			steps++;
 		assert_int_equal(steps, e->out.total_iMCU_rows);
