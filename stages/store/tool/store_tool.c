@@ -54,21 +54,11 @@ int store_query_fail(const char *what, int err)
 
 /* ---- values ---- */
 
-/* A duration before now. */
-static bool read_age(const char *text, uint64_t now_ms, uint64_t *ms)
-{
-	uint64_t age;
-
-	if (!conf_units_parse_duration(text, 1000, &age))
-		return false;
-	*ms = age < now_ms ? now_ms - age : 0;
-	return true;
-}
-
 /* Reads a time: 2026-11-22, 2026-11-22T11:40:00Z, or an age like 30d, 12h, 5m. *ms: since 1970. */
 static bool read_time(const char *text, uint64_t now_ms, uint64_t *ms)
 {
 	static const char *const formats[] = { "%Y-%m-%d", "%Y-%m-%dT%H:%M:%SZ" };
+	uint64_t age_ms;
 
 	for (size_t i = 0; i < COUNT_OF(formats); i++) {
 		struct tm tm = { .tm_mday = 1 };
@@ -81,20 +71,10 @@ static bool read_time(const char *text, uint64_t now_ms, uint64_t *ms)
 		*ms = (uint64_t)(seconds > 0 ? seconds : 0) * MS_PER_S;
 		return seconds >= 0;
 	}
-	return read_age(text, now_ms, ms);
-}
-
-static bool read_number(const char *text, uint64_t *number)
-{
-	char *end;
-
-	errno = 0;
-	uint64_t n = strtoull(text, &end, 10);
-	unsigned shift = *end == 'K' ? 10 : *end == 'M' ? 20 : *end == 'G' ? 30 : 0;
-
-	*number = n << shift;
-	return text[0] >= '1' && text[0] <= '9' && !errno && !end[shift > 0] &&
-	       *number >> shift == n;
+	if (!conf_units_parse_duration(text, 1000, &age_ms))
+		return false;
+	*ms = age_ms < now_ms ? now_ms - age_ms : 0;
+	return true;
 }
 
 /* Sets a bound to the time: with is_lower the images of that millisecond are within it, otherwise
@@ -117,6 +97,15 @@ static int take_time(const char *text, bool is_lower, char bound[ULID_LENGTH + 1
 	return 0;
 }
 
+/* Takes the number of an option, which is at least 1. */
+static int take_number(const char *option, uint64_t *number)
+{
+	return conf_units_parse(optarg, conf_units_bytes, number) && *number > 0
+	               ? 0
+	               : store_query_usage("%s %s: expected a number, with K, M or G", option,
+	                                   optarg);
+}
+
 /* Takes an option with a value. */
 static int take_option(struct store_query *q, int option)
 {
@@ -133,14 +122,9 @@ static int take_option(struct store_query *q, int option)
 		               ? 0
 		               : store_query_usage("--after %s: expected an id", optarg);
 	case 'l':
-		return read_number(optarg, &q->limit)
-		               ? 0
-		               : store_query_usage("--limit %s: expected a number", optarg);
+		return take_number("--limit", &q->limit);
 	case 'B':
-		return read_number(optarg, &q->rate)
-		               ? 0
-		               : store_query_usage("--rate %s: expected a number, with K, M or G",
-		                                   optarg);
+		return take_number("--rate", &q->rate);
 	case 't':
 		q->token = optarg;
 		return 0;
