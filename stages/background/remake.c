@@ -24,9 +24,6 @@
 #include "image/remade.h"
 #include "layout/cores.h"
 #include "log/log.h"
-#include "sched/core/graph.h"
-#include "sched/core/push.h"
-#include "stage_ids.h"
 #include "store/remake_queue.h"
 #include "store/store_find.h"
 #include "store/stored_image.h"
@@ -52,18 +49,6 @@ static struct waiter *forget(struct remake *r, struct asked_image *a)
 	return inflight_remove(&r->asked, &a->known);
 }
 
-static void send_waiters(struct remake *r, struct waiter *list, enum missing result)
-{
-	while (list) {
-		struct waiter *w = list;
-
-		list = w->next; /* w is its owner's once the event is sent */
-		w->result = result;
-		stage_push(graph_stage(r->feeder.service->graph, STAGE_ACCEPT_READ), w->instance,
-		           w->event);
-	}
-}
-
 /* Ends the wait for an image that has begun. MISSING_WAITS lets it begin once more. */
 static void end_asked(struct remake *r, struct asked_image *a, enum missing result)
 {
@@ -84,7 +69,8 @@ static void end_asked(struct remake *r, struct asked_image *a, enum missing resu
 	}
 	feeder_wake(&r->feeder);
 	pthread_mutex_unlock(&r->feeder.lock);
-	send_waiters(r, list, result == MISSING_WAITS ? MISSING_LATER : result);
+	images_send_waiters(r->feeder.service, list,
+	                    result == MISSING_WAITS ? MISSING_LATER : result);
 }
 
 static void asked_ended(struct remake *r, const struct feeder_slot *slot)
@@ -523,7 +509,7 @@ void remake_stop(struct remake *r)
 		struct waiter *list = a->is_taken && !a->is_begun ? forget(r, a) : NULL;
 
 		pthread_mutex_unlock(&r->feeder.lock);
-		send_waiters(r, list, MISSING_LATER);
+		images_send_waiters(r->feeder.service, list, MISSING_LATER);
 	}
 }
 

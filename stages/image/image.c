@@ -402,14 +402,14 @@ void images_resume(struct image_service *s, struct turn *list)
 
 /* ---- the end ---- */
 
-/* Sends the connections that waited for the image; they retry. */
-static void send_waiters(struct visit *v, struct waiter *list)
+void images_send_waiters(struct image_service *s, struct waiter *list, unsigned result)
 {
 	while (list) {
 		struct waiter *w = list;
 
 		list = w->next; /* w is its owner's once the event is sent */
-		visit_resume(v, STAGE_ACCEPT_READ, w->instance, w->event);
+		w->result = result;
+		stage_push(graph_stage(s->graph, STAGE_ACCEPT_READ), w->instance, w->event);
 	}
 }
 
@@ -430,7 +430,8 @@ void image_end(struct visit *v, struct image *image)
 
 	free_results(image);
 	visit_park(v, &image->event);
-	send_waiters(v, inflight_remove(&u->service->inflight, &image->known));
+	/* The connections retry. */
+	images_send_waiters(u->service, inflight_remove(&u->service->inflight, &image->known), 0);
 	while (image->hold_count > 0)
 		image->release[--image->hold_count](v, image);
 	if (image->responds_at_end || !u->respond_after_decode)

@@ -182,6 +182,10 @@ void image_end_turn(struct image *image);
 /* Pushes the images' events, which are parked, to jpeg_decode. list: of client_turns.h. */
 void images_resume(struct image_service *s, struct turn *list);
 
+/* Sends the events of inflight_remove() to accept_read, with the result for their owners. Any
+ * thread. */
+void images_send_waiters(struct image_service *s, struct waiter *list, unsigned result);
+
 /* From jpeg_decode: the image is decoded. Owns the picture (one reference) and the image's event.
  * Releases the source, sends a response that waits for decoding, and starts the root's steps. */
 void image_decoded(struct visit *v, struct image *image, struct picture *root);

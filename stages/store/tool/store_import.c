@@ -395,14 +395,10 @@ static int end_image(struct import *m, struct store_query *q)
 static void refuse_name(struct import *m)
 {
 	char shown[SHOWN_NAME_MAX + 1];
-	size_t i = 0;
 
-	for (; i < SHOWN_NAME_MAX && m->reader.head.name[i]; i++)
-		shown[i] = m->reader.head.name[i];
-	shown[i] = '\0';
-	for (i = 0; shown[i]; i++)
-		if (shown[i] < ' ' || shown[i] > '~')
-			shown[i] = '?';
+	snprintf(shown, sizeof shown, "%.*s", SHOWN_NAME_MAX, m->reader.head.name);
+	for (char *p = shown; *p; p++)
+		*p = *p >= ' ' && *p <= '~' ? *p : '?';
 	refuse(m, shown, "expected a file with a path such as 01KA/X2/ID/thumb.jpg");
 }
 
