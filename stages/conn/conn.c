@@ -162,10 +162,11 @@ void conn_wait(struct visit *v, struct conn *c,
 	conn_ask(v, c, answered);
 }
 
-void conn_unwait(struct visit *v, struct conn *c)
+enum conn_step conn_unwait(struct visit *v, struct conn *c)
 {
 	visit_unpark(v, &c->event);
 	conn_return(c);
+	return CONN_STEP_AGAIN;
 }
 
 void conn_watch_wait(struct conn *c)

@@ -30,11 +30,10 @@
 #include "sched/limits/budget.h"
 
 struct conf;
-struct setting_job;
 struct form;
 struct image_service;
 struct io_counters;
-struct upload;
+struct setting_job;
 struct upload_key;
 struct visit;
 
@@ -298,7 +297,7 @@ void conn_ask(struct visit *v, struct conn *c,
 void conn_wait(struct visit *v, struct conn *c,
                enum conn_step (*answered)(struct visit *v, struct conn *c), uint64_t timeout_ms,
                bool (*cancel)(struct conn *c));
-void conn_unwait(struct visit *v, struct conn *c);
+enum conn_step conn_unwait(struct visit *v, struct conn *c);
 
 /* Sends the connection's job, for the image of the request's path; other members that the work
  * needs are set. conn_ask() or conn_wait() precedes it. */

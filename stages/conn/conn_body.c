@@ -187,10 +187,9 @@ enum conn_step conn_reserve_body(struct visit *v, struct conn *c)
 	c->body.waiter.instance = c->instance;
 	c->body.wait_start_ns = clock_ns();
 	conn_wait(v, c, go_on, conn_conf(c)->limits.body_timeout_ms, cancel_reservation);
-	if (!budget_body_reserve(budget, &c->body.memory, step, &c->body.waiter))
-		return CONN_STEP_GONE;
-	conn_unwait(v, c);
-	return CONN_STEP_AGAIN;
+	return budget_body_reserve(budget, &c->body.memory, step, &c->body.waiter)
+	               ? conn_unwait(v, c)
+	               : CONN_STEP_GONE;
 }
 
 enum conn_step conn_read_body(struct visit *v, struct conn *c)

@@ -20,9 +20,8 @@
 #include "sched/core/stage.h"
 #include "telemetry/counter.h"
 
-#define WRITE_TURN_MAX                                                             \
-	((size_t)1 << 20) /* bytes written before other connections get their turn \
-	                   */
+/* bytes written before other connections get their turn */
+#define WRITE_TURN_MAX ((size_t)1 << 20)
 
 /* ---- begin and end ---- */
 

@@ -76,11 +76,9 @@ static bool find_variant(struct slice file, char found[CONF_NAME_MAX])
 	return true;
 }
 
-static const enum route_kind kind_for[] = {
-	[PAGE_FOR_CLIENTS] = ROUTE_PAGE,
-	[PAGE_FOR_OPERATORS] = ROUTE_OPERATOR,
-	[PAGE_FOR_ALL] = ROUTE_OPENAPI,
-};
+static_assert(ROUTE_OPERATOR == ROUTE_PAGE + PAGE_FOR_OPERATORS &&
+                      ROUTE_OPENAPI == ROUTE_PAGE + PAGE_FOR_ALL,
+              "each audience has a kind");
 
 /* Returns whether the path is that of a file of the pages. */
 static bool find_page(struct route *route, struct slice path)
@@ -90,7 +88,7 @@ static bool find_page(struct route *route, struct slice path)
 	for (unsigned i = 0; (file = page_file_at(i)); i++) {
 		if (!slice_equals(path, file->path))
 			continue;
-		route->kind = kind_for[file->audience];
+		route->kind = (enum route_kind)(ROUTE_PAGE + file->audience);
 		route->file = (unsigned char)i;
 		return true;
 	}

@@ -25,7 +25,7 @@ enum route_kind {
 	ROUTE_STATS,
 	ROUTE_STREAM,
 	ROUTE_METRICS,
-	ROUTE_PAGE,     /* files of page_files.h for all */
+	ROUTE_PAGE,     /* files of page_files.h, in the order of enum page_audience: for all */
 	ROUTE_OPERATOR, /* for operators */
 	ROUTE_OPENAPI,  /* the description of this interface, for all */
 	ROUTE_GRAPH,

@@ -88,10 +88,10 @@ enum precondition preconditions_check(const struct request *r, const char *data,
 
 /* ---- ranges (RFC 9110 14) ---- */
 
-static enum range_result parse_range(struct slice value, uint64_t size, uint64_t *first,
-                                     uint64_t *last)
+enum range_result range_parse(struct slice value, uint64_t size, uint64_t *first, uint64_t *last)
 {
 	struct slice s = slice_trim(value);
+	uint64_t begin, end = UINT64_MAX;
 
 	if (!slice_begins(s, "bytes="))
 		return RANGE_WHOLE;
@@ -105,34 +105,20 @@ static enum range_result parse_range(struct slice value, uint64_t size, uint64_t
 		slice_trim((struct slice){ dash + 1, s.length - (size_t)(dash + 1 - s.data) });
 
 	if (from.length == 0) { /* the last N bytes */
-		uint64_t n;
-
-		if (!field_number(to, &n))
+		if (!field_number(to, &end))
 			return RANGE_WHOLE;
-		if (n == 0 || size == 0)
+		if (end == 0 || size == 0)
 			return RANGE_UNSATISFIABLE;
-		*first = n < size ? size - n : 0;
+		*first = end < size ? size - end : 0;
 		*last = size - 1;
 		return RANGE_PART;
 	}
-	*last = UINT64_MAX;
-	if (!field_number(from, first) || (to.length > 0 && !field_number(to, last)) ||
-	    *first > *last)
+	if (!field_number(from, &begin) || (to.length > 0 && !field_number(to, &end)) ||
+	    begin > end)
 		return RANGE_WHOLE;
-	if (*first >= size)
+	if (begin >= size)
 		return RANGE_UNSATISFIABLE;
-	if (*last >= size)
-		*last = size - 1;
+	*first = begin;
+	*last = end < size ? end : size - 1;
 	return RANGE_PART;
-}
-
-enum range_result range_parse(struct slice value, uint64_t size, uint64_t *first, uint64_t *last)
-{
-	enum range_result result = parse_range(value, size, first, last);
-
-	if (result == RANGE_WHOLE) {
-		*first = 0;
-		*last = size ? size - 1 : 0;
-	}
-	return result;
 }

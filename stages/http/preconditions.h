@@ -37,13 +37,12 @@ enum precondition preconditions_check(const struct request *r, const char *data,
 /* ---- ranges (RFC 9110 14) ---- */
 
 enum range_result {
-	RANGE_WHOLE = 1, /* malformed, several ranges or another unit: *first and *last cover the
-	                    whole file */
+	RANGE_WHOLE = 1, /* malformed, several ranges or another unit */
 	RANGE_PART,      /* first <= last < size */
 	RANGE_UNSATISFIABLE
 };
 
-/* Parses a Range field for a file of that size. */
+/* Parses a Range field for a file of that size. Sets *first and *last for RANGE_PART only. */
 enum range_result range_parse(struct slice value, uint64_t size, uint64_t *first, uint64_t *last);
 
 #endif

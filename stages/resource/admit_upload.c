@@ -273,10 +273,8 @@ static enum conn_step wait_for_room(struct visit *v, struct conn *c)
 {
 	conn_wait(v, c, admitted, conn_conf(c)->limits.body_timeout_ms, leave_line);
 	c->wait.look = look;
-	if (!admission_try(&conn_images(c)->admission, &c->admission, true))
-		return CONN_STEP_GONE;
-	conn_unwait(v, c);
-	return CONN_STEP_AGAIN;
+	return admission_try(&conn_images(c)->admission, &c->admission, true) ? conn_unwait(v, c)
+	                                                                      : CONN_STEP_GONE;
 }
 
 /* Reads X-Request-Deadline: milliseconds since the request began. Returns false with the problem

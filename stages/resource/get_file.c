@@ -103,9 +103,8 @@ static enum conn_step ask_for_variant(struct visit *v, struct conn *c)
 
 	if (answer == MISSING_WAITS)
 		return CONN_STEP_GONE;
-	conn_unwait(v, c);
 	c->lookup.waiter.result = answer;
-	return made(v, c);
+	return conn_unwait(v, c);
 }
 
 static enum conn_step explained(struct visit *v, struct conn *c)
@@ -167,10 +166,9 @@ static enum conn_step wait_for_image(struct visit *v, struct conn *c,
                                      enum conn_step (*then)(struct visit *v, struct conn *c))
 {
 	wait_for(v, c, then, leave_image);
-	if (inflight_wait(&conn_images(c)->inflight, c->route.id, &c->lookup.waiter))
-		return CONN_STEP_GONE;
-	conn_unwait(v, c);
-	return CONN_STEP_AGAIN;
+	return inflight_wait(&conn_images(c)->inflight, c->route.id, &c->lookup.waiter)
+	               ? CONN_STEP_GONE
+	               : conn_unwait(v, c);
 }
 
 /* GET /images/{id} does not wait: it responds that the image is being processed. */

@@ -69,13 +69,17 @@ static bool read_query(struct conn *c, struct store_page *page)
 
 static _Atomic unsigned listing; /* lists that disk_read makes */
 
+static void free_list(struct conn *c, struct stored_list *list)
+{
+	if (list)
+		text_fini(&list->images);
+	pool_put(list);
+	c->job.list = NULL;
+}
+
 static enum conn_step end(struct conn *c, struct stored_list *list)
 {
-	if (list) {
-		text_fini(&list->images);
-		pool_put(list);
-	}
-	c->job.list = NULL;
+	free_list(c, list);
 	return respond_problem(c);
 }
 
@@ -115,9 +119,7 @@ static enum conn_step listed(struct visit *v, struct conn *c)
 	text_put(body, list->images.data, list->images.length);
 	json_object_end(&j);
 	text_puts(body, "\n");
-	text_fini(&list->images);
-	pool_put(list);
-	c->job.list = NULL;
+	free_list(c, list);
 	return respond_finish(c);
 }
 

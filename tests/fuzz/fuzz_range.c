@@ -15,10 +15,8 @@ static enum range_result check(struct slice value, uint64_t size)
 	uint64_t first = 1, last = 0;
 	enum range_result result = range_parse(value, size, &first, &last);
 
-	if (result == RANGE_UNSATISFIABLE)
-		return result;
-	if (result == RANGE_WHOLE) {
-		assert(first == 0 && (size == 0 || last == size - 1));
+	if (result != RANGE_PART) {
+		assert(first == 1 && last == 0);
 		return result;
 	}
 	assert(result == RANGE_PART && first <= last && last < size);
