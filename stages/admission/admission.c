@@ -13,7 +13,6 @@
 #include "sched/core/graph.h"
 #include "sched/core/graph_table.h"
 #include "sched/core/visit.h"
-#include "sched/limits/enqueue.h"
 #include "stage_ids.h"
 
 #define CLIENTS_TRIED_MAX 16 /* that wait, when an image ends */
@@ -239,7 +238,7 @@ static bool admit(struct admission *a, struct admission_waiter *w)
 
 	w->class = class_now(a, w->class);
 	w->ticket.ahead = clients_work_ahead(&a->clients, w->client.slot, w->work);
-	w->full_stage = (unsigned)(enqueue_refusing_stage(a->graph, now_ns) + 1);
+	w->full_stage = (unsigned)(graph_full_stage(a->graph, now_ns) + 1);
 	if (w->full_stage)
 		stages = OVERLOAD_STAGES_HAVE_ENOUGH;
 	else if (graph_is_growing(a->graph))
@@ -303,7 +302,7 @@ static void set_problem_of_stage(struct admission *a, unsigned index, struct pro
 	problem_set(
 		problem, 503, "overloaded",
 		"stage %s has enough: %llu events wait; stage.%s.queue_max and rate_max limit it",
-		name, (unsigned long long)enqueue_waiting(a->graph, index), name);
+		name, (unsigned long long)graph_waiting(a->graph, index), name);
 }
 
 void admission_set_problem(struct admission *a, const struct conf *conf,

@@ -108,7 +108,7 @@ struct degrade_params {
 enum overload_stages {
 	OVERLOAD_STAGES_FIXED,
 	OVERLOAD_STAGES_CAN_GROW,   /* a pool of threads has not reached its size */
-	OVERLOAD_STAGES_HAVE_ENOUGH /* one of them refuses: sched/limits/enqueue.h */
+	OVERLOAD_STAGES_HAVE_ENOUGH /* one of them refuses: graph_full_stage() */
 };
 
 /* An admitted upload whose body has not come yet. It counts for a second: a client that stops there

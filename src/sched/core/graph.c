@@ -26,6 +26,7 @@
 #include "runtime.h"
 #include "schedule.h"
 #include "trace.h"
+#include "waiting.h"
 #include "worker.h"
 
 struct stage *graph_stage(struct graph *g, unsigned index)
@@ -48,6 +49,43 @@ bool graph_is_growing(const struct graph *g)
 {
 	/* Relaxed: nothing that was written before it matters. */
 	return atomic_load_explicit(&g->is_growing, memory_order_relaxed);
+}
+
+/* ---- enqueue predicates ---- */
+
+#define BURST_NS (100 * NS_PER_MS) /* a token bucket's size: the events of this time, or one */
+
+static bool has_token(const struct stage *s, const struct stage_schedule *rule, uint64_t now_ns)
+{
+	uint64_t full = atomic_load_explicit(&s->bucket_full_ns, memory_order_relaxed),
+		 size = BURST_NS > rule->event_ns ? BURST_NS : rule->event_ns;
+
+	return full + rule->event_ns <= now_ns + size;
+}
+
+static bool has_enough(const struct stage *s, const struct stage_schedule *rule, uint64_t now_ns)
+{
+	return (rule->queue_max && waiting_in_queues(s) >= rule->queue_max) ||
+	       (rule->event_ns && !has_token(s, rule, now_ns));
+}
+
+int graph_full_stage(struct graph *g, uint64_t now_ns)
+{
+	const struct schedule *schedule = schedule_read_lock(g);
+	int found = -1;
+
+	for (unsigned i = 0; schedule->has_predicates && i < graph_row_count && found < 0; i++)
+		if (has_enough(&g->stage[i], &schedule->stage[i], now_ns))
+			found = (int)i;
+	schedule_read_unlock(g);
+	if (found >= 0)
+		counter_add_shared(&g->stage[found].refusals);
+	return found;
+}
+
+uint64_t graph_waiting(const struct graph *g, unsigned stage)
+{
+	return waiting_in_queues(&g->stage[stage]);
 }
 
 /* ---- threads ---- */
@@ -567,11 +605,10 @@ static int build(struct graph *g, const struct conf *conf, size_t inbox_capacity
 int graph_new(struct graph **out, const struct conf *conf, void *app, size_t queue_capacity,
               size_t inbox_capacity)
 {
-	struct graph *g = aligned_alloc(CACHE_LINE, round_up(sizeof *g, CACHE_LINE));
+	struct graph *g = new_array(1, round_up(sizeof *g, CACHE_LINE));
 
 	if (!g)
 		return -ENOMEM;
-	memset(g, 0, sizeof *g);
 	pthread_cond_init(&g->urgent_over, NULL);
 	g->app = app;
 	g->queue_capacity = queue_capacity;

@@ -58,6 +58,21 @@ struct scarcity *graph_scarcity(struct graph *g);
 /* Returns whether a pool of threads is still growing (scheduler.dynamic). Any thread. */
 bool graph_is_growing(const struct graph *g);
 
+/* ---- enqueue predicates: whether a stage accepts more events (Welsh 2002, 3.5 and 5.2.3) ---- */
+
+/* A stage has enough while [stage.NAME] queue_max events wait for it, which is a threshold, or
+ * while its events come faster than rate_max a second, which is a token bucket. The program asks
+ * before it accepts new work: there a refusal is cheap, and it can degrade, answer, or pause the
+ * sender (Larus and Parkes 2002, 4.1.3: "I have enough"). Events that are within the graph are
+ * accepted in any case: their images are half made, and hold memory until they end. */
+
+/* Returns the first stage in graph order that has enough, and counts that; -1: all accept events.
+ * Any thread. */
+int graph_full_stage(struct graph *g, uint64_t now_ns);
+
+/* Returns how many events wait for the stage. Any thread. */
+uint64_t graph_waiting(const struct graph *g, unsigned stage);
+
 /* ---- the replacement of the schedule ---- */
 
 /* A new schedule is published, and every worker adopts it between two visits. The previous one is

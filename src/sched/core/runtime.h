@@ -54,7 +54,7 @@ struct stage {
 	struct stage_queue *queue;
 	struct stage_gate *gate;
 	unsigned queue_count;
-	/* any thread, relaxed: enqueue.h */
+	/* any thread, relaxed: graph_full_stage() */
 	_Atomic uint64_t bucket_full_ns, refusals;
 };
 

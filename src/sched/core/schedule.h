@@ -56,7 +56,7 @@ struct schedule {
 	struct stage_schedule stage[STAGE_COUNT_MAX];
 	stage_set pass_through; /* they are called directly */
 	bool has_thresholds;
-	bool has_predicates;    /* a stage may have enough: enqueue.h */
+	bool has_predicates;    /* a stage may have enough: graph.h */
 	bool is_resource_aware; /* scarce resources order the stages: resources.h */
 	uint64_t spin_ns, age_ns;
 	uint32_t number;         /* in the order in which schedules came into use, from 1 */

@@ -118,7 +118,7 @@ void account_check(const struct visit *v);
 /* Ends a visit that handled n events, or n pieces of a source's work. */
 void account_end(struct visit *v, unsigned n);
 
-/* Takes a token for an event that was sent to the stage: limits/enqueue.h. If none is left, later
+/* Takes a token for an event that was sent to the stage: graph.h. If none is left, later
  * events wait longer. Any thread. */
 void enqueue_take(struct stage *s, const struct stage_schedule *rule, uint64_t now_ns);
 

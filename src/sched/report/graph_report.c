@@ -43,7 +43,7 @@ struct stage_sum {
 	struct histogram_sum service, wait;
 	struct perf_sum perf;
 	uint64_t queued;   /* events that wait now */
-	uint64_t refusals; /* enqueue.h */
+	uint64_t refusals; /* graph_full_stage() */
 };
 
 struct group_sum {
@@ -518,11 +518,7 @@ static void stage_visits(struct text *t, const struct stage_sum *sum,
 static void stage_counts(struct text *t, const struct stage_sum *sum)
 {
 	STAGE_COUNTERS(STAGE_FAMILY)
-	metrics_family(t, "darkroom_stage_refusals_total", "counter",
-	               "Uploads that came while the stage had enough.");
-	for (unsigned i = 0; i < graph_row_count; i++)
-		metrics_uint(t, "darkroom_stage_refusals_total", LABELS({ "stage", stage_name(i) }),
-		             sum[i].refusals);
+	STAGE_FAMILY(refusals, "uploads that came while it had enough")
 	metrics_family(t, "darkroom_stage_queue_length", "gauge",
 	               "Events that wait for the stage.");
 	for (unsigned i = 0; i < graph_row_count; i++)
