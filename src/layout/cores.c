@@ -27,10 +27,12 @@ static struct level levels[LEVELS_MAX];
 static unsigned level_count;
 static unsigned core_count; /* that the cpuset and the affinity allow; 0: not counted yet */
 
-static int open_in(const char *mount, const char *group, const char *file)
+static int open_in(const char *mount, const char *group, bool is_v1, const char *file)
 {
 	char path[LINE_MAX_BYTES + 256];
-	int n = snprintf(path, sizeof path, "%s%s/%s", mount, group, file);
+	int n = snprintf(path, sizeof path, "%s%s%s/%s", mount,
+	                 is_v1 ? "/cpu" : "", /* a link if controllers share a mount */
+	                 group, file);
 
 	return n > 0 && (size_t)n < sizeof path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
 }
@@ -39,14 +41,14 @@ static int open_in(const char *mount, const char *group, const char *file)
  * the upper levels are visible. */
 static void open_level(const char *mount, const char *group, bool is_v1)
 {
-	struct level level = { .quota_fd = open_in(mount, group,
+	struct level level = { .quota_fd = open_in(mount, group, is_v1,
 		                                   is_v1 ? "cpu.cfs_quota_us" : "cpu.max"),
 		               .period_fd = -1 };
 
 	if (level.quota_fd < 0)
 		return;
 	if (is_v1) {
-		level.period_fd = open_in(mount, group, "cpu.cfs_period_us");
+		level.period_fd = open_in(mount, group, true, "cpu.cfs_period_us");
 		if (level.period_fd < 0) {
 			close(level.quota_fd);
 			return;
@@ -71,21 +73,9 @@ static void open_levels(const char *mount, char *group, bool is_v1)
 	}
 }
 
-/* Returns whether the comma-separated list contains the word. */
-static bool list_has(const char *list, const char *word)
-{
-	size_t length = strlen(word);
-
-	for (const char *at = list; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
-		if (strncmp(at, word, length) == 0 && (at[length] == ',' || at[length] == '\0'))
-			return true;
-	return false;
-}
-
 /* Opens the groups of one line: HIERARCHY:CONTROLLERS:PATH, without controllers in version 2. */
 static void open_line(const char *mount, char *line)
 {
-	char v1_mount[LINE_MAX_BYTES];
 	char *controllers = strchr(line, ':'),
 	     *group = controllers ? strchr(controllers + 1, ':') : NULL;
 
@@ -95,15 +85,11 @@ static void open_line(const char *mount, char *line)
 	controllers++;
 	if (group[0] != '/' || strstr(group, "/.."))
 		return;
-	if (controllers[0] == '\0') {
+	if (controllers[0] == '\0')
 		open_levels(mount, group, false);
-		return;
-	}
-	int n = snprintf(v1_mount, sizeof v1_mount, "%s/cpu",
-	                 mount); /* a link if controllers share a mount */
-
-	if (list_has(controllers, "cpu") && n > 0 && (size_t)n < sizeof v1_mount)
-		open_levels(v1_mount, group, true);
+	for (char *name; (name = strtok_r(controllers, ",", &controllers));)
+		if (strcmp(name, "cpu") == 0)
+			open_levels(mount, group, true);
 }
 
 static void close_levels(void)

@@ -26,18 +26,6 @@
 
 /* ---- names of stages ---- */
 
-/* Moves *at behind the next name, which it copies. Returns false after the last. */
-static bool next_name(const char **at, char name[static CONF_TEXT_MAX])
-{
-	const char *start = *at + strspn(*at, SEPARATORS);
-	size_t length = strcspn(start, SEPARATORS);
-
-	memcpy(name, start, length);
-	name[length] = '\0';
-	*at = start + length;
-	return length > 0;
-}
-
 static void print_unknown(const char *name, struct text *error)
 {
 	struct suggest suggest = { .wanted = name };
@@ -71,11 +59,11 @@ static int add_stage(const char *name, stage_set *all, stage_set *own, struct te
 static int parse_stages(const struct conf_group *g, stage_set *all, stage_set *own,
                         struct text *error)
 {
-	const char *at = g->stages;
-	char name[CONF_TEXT_MAX];
+	char stages[CONF_TEXT_MAX], *rest = stages, *name;
 	int err = 0;
 
-	while (!err && next_name(&at, name))
+	snprintf(stages, sizeof stages, "%s", g->stages);
+	while (!err && (name = strtok_r(rest, SEPARATORS, &rest)))
 		err = add_stage(name, all, own, error);
 	return err;
 }
