@@ -129,9 +129,10 @@ void conf_print_keys(struct text *to, bool has_experiments)
 /* Appends the value so that reading gives it back. False: no notation does. */
 static bool quote(const char *value, struct text *to)
 {
-	const char *mark = strchr(value, '"') ? "'" : "\"";
+	const char *mark = strchr(value, '"') ? "'" : "\"", *end = value + strlen(value);
 
-	if (!strpbrk(value, ";#\\") && *value != '"' && *value != '\'') {
+	if (!strpbrk(value, ";#\\") &&
+	    (end == value || (!strchr("\"' ", *value) && end[-1] != ' '))) {
 		text_puts(to, value);
 		return true;
 	}

@@ -220,6 +220,15 @@ def test_dump_repeats_the_configuration(tmp_path, settings):
         assert setting.split("=", 1)[1].split("=")[0] in done.stdout
 
 
+def test_dump_keeps_spaces_at_the_ends(tmp_path):
+    path = tmp_path / "spaces.ini"
+    path.write_text('[store]\ns3_region = "  a "\n[variant.a]\noperations = blur 2\n')
+    done = run("-T", "-c", path)
+    assert '\ns3_region = "  a "\n' in done.stdout
+    path.write_text(done.stdout)
+    assert run("-T", "-c", path).stdout == done.stdout
+
+
 def test_dump_has_every_key():
     """The keys are those of --keys, in sections for all stages, groups and variants."""
     dumped = run("-T", *overrides("group.a.stages=blur")).stdout
