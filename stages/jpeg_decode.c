@@ -6,7 +6,6 @@
  * yields between rows: its decoder stays with the image, and any worker continues. Knows libjpeg
  * only through the decoder, and nothing of HTTP but statuses. Any worker, STAGE_SHARED.
  */
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -30,11 +29,6 @@ enum verdict {
 	HAS_PROBLEM,
 	GONE /* the image and its event are no longer ours */
 };
-
-static unsigned scans_max(const struct conf *conf)
-{
-	return conf->limits.scans < UINT_MAX ? (unsigned)conf->limits.scans : UINT_MAX;
-}
 
 /* Sets the problem for the decoder's fault. */
 static void problem_from_decoder(struct problem *p, const struct decoder *d,
@@ -228,7 +222,8 @@ static enum verdict begin(struct visit *v, struct metadata *m, struct image *ima
 		problem_set(p, 503, "overloaded", "no memory for the image's ICC profile");
 		return HAS_PROBLEM;
 	}
-	if (decoder_start(image->decoder, scans_max(conf), stop_on_loss) == DECODER_FAILED) {
+	if (decoder_start(image->decoder, (unsigned)conf->limits.scans, stop_on_loss) ==
+	    DECODER_FAILED) {
 		problem_from_decoder(p, image->decoder, conf);
 		return HAS_PROBLEM;
 	}

@@ -202,7 +202,6 @@ static enum decoder_fault fault_of(int message)
 {
 	switch (message) {
 	case JERR_OUT_OF_MEMORY:
-	case JERR_NO_BACKING_STORE: /* more coefficients than reserved */
 		return DECODER_NO_MEMORY;
 	case JERR_IMAGE_TOO_BIG:
 		return DECODER_TOO_LARGE;
@@ -302,17 +301,11 @@ static void on_message(j_common_ptr c, int level)
 	note_loss(d, d->has_ended_early ? PREMATURE_END : text);
 }
 
-static void on_output_message(j_common_ptr c)
-{
-	(void)c;
-}
-
 static void init_errors(struct decoder *d)
 {
 	d->in.err = jpeg_std_error(&d->errors.mgr);
 	d->errors.mgr.error_exit = on_error;
 	d->errors.mgr.emit_message = on_message;
-	d->errors.mgr.output_message = on_output_message;
 }
 
 /* ---- DC coefficients that no picture has ---- */

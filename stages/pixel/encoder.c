@@ -35,11 +35,6 @@ static void on_message(j_common_ptr c, int level)
 	(void)level;
 }
 
-static bool is_no_memory(int message)
-{
-	return message == JERR_OUT_OF_MEMORY || message == JERR_NO_BACKING_STORE;
-}
-
 /* ---- passes after the first one ---- */
 
 /*
@@ -157,7 +152,7 @@ int encoder_advance(struct encoder *e, unsigned rows)
 {
 	if (setjmp(e->errors.failed)) {
 		e->has_failed = true;
-		return is_no_memory(e->errors.mgr.msg_code) ? -ENOMEM : -EINVAL;
+		return e->errors.mgr.msg_code == JERR_OUT_OF_MEMORY ? -ENOMEM : -EINVAL;
 	}
 	return advance(e, rows);
 }
@@ -255,10 +250,13 @@ static void setup_planes(struct encoder *e)
 	out->raw_data_in = TRUE;
 }
 
-static void setup(struct encoder *e)
+/* Returns whether there is memory. */
+static bool setup(struct encoder *e)
 {
 	struct jpeg_compress_struct *out = &e->out;
 
+	if (setjmp(e->errors.failed))
+		return false;
 	out->err = jpeg_std_error(&e->errors.mgr);
 	out->client_data = e;
 	e->errors.mgr.error_exit = on_error;
@@ -275,13 +273,6 @@ static void setup(struct encoder *e)
 	e->uses_private = libjpeg_private_is_usable();
 	e->uses_huffman = uses_huffman(&e->how);
 	e->pass_count = e->uses_huffman ? 2 : pass_count(out);
-}
-
-static bool try_setup(struct encoder *e)
-{
-	if (setjmp(e->errors.failed))
-		return false;
-	setup(e);
 	return true;
 }
 
@@ -299,7 +290,7 @@ static struct encoder *make(const struct encoding *how, enum chroma chroma)
 		return NULL;
 	e->how = *how;
 	e->chroma = chroma;
-	if (!try_setup(e)) {
+	if (!setup(e)) {
 		destroy(e);
 		return NULL;
 	}

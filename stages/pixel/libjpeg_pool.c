@@ -68,7 +68,6 @@ static void on_realize_arrays(j_common_ptr c)
 	struct jpeg_memory *m = c->client_data;
 	uint64_t bytes = 0;
 
-	m->own.realize_virt_arrays(c); /* of samples */
 	for (const struct jvirt_barray_control *a = m->arrays; a; a = a->next)
 		bytes += coefficients_bytes(a->wide, a->high);
 	if (!bytes)

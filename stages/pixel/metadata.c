@@ -7,21 +7,17 @@
 
 #include <errno.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
+
+#include <jpeglib.h>
 
 #include "base/pool.h"
 #include "orient.h"
 
-enum marker {
-	MARKER_TEM = 0x01,
-	MARKER_RST0 = 0xd0,
-	MARKER_SOI = 0xd8,
-	MARKER_EOI = 0xd9,
-	MARKER_SOS = 0xda,
-	MARKER_APP1 = 0xe1,
-	MARKER_APP2 = 0xe2,
-};
-
+#define MARKER_TEM 0x01 /* those that jpeglib.h does not have */
+#define MARKER_SOI 0xd8
+#define MARKER_SOS 0xda
 #define EXIF_SIGNATURE "Exif\0" /* includes the terminating zero of the literal */
 #define EXIF_TAG_ORIENTATION 0x0112
 #define TIFF_TYPE_SHORT 3
@@ -181,7 +177,7 @@ static unsigned marker_next(const uint8_t *jpeg, size_t size, size_t *at)
 
 static bool marker_is_bare(unsigned marker)
 {
-	return marker == MARKER_TEM || (marker >= MARKER_RST0 && marker <= MARKER_SOI);
+	return marker == MARKER_TEM || (marker >= JPEG_RST0 && marker <= MARKER_SOI);
 }
 
 void metadata_read(struct metadata *m, const uint8_t *jpeg, size_t size)
@@ -197,19 +193,19 @@ void metadata_read(struct metadata *m, const uint8_t *jpeg, size_t size)
 
 		if (marker_is_bare(marker))
 			continue;
-		if (marker == 0 || marker == MARKER_SOS || marker == MARKER_EOI || size - at < 2)
+		if (marker == 0 || marker == MARKER_SOS || marker == JPEG_EOI || size - at < 2)
 			break;
 		length = (size_t)jpeg[at] << 8 | jpeg[at + 1];
 		if (length < 2 || length > size - at)
 			break;
-		orientation = marker == MARKER_APP1 && !has_exif
+		orientation = marker == JPEG_APP0 + 1 && !has_exif
 		                      ? exif_orientation(jpeg + at + 2, length - 2)
 		                      : 0;
 		if (orientation) {
 			m->orientation = orientation;
 			has_exif = true;
 		}
-		if (marker == MARKER_APP2 && icc_add(m, jpeg + at + 2, length - 2))
+		if (marker == JPEG_APP0 + 2 && icc_add(m, jpeg + at + 2, length - 2))
 			icc_is_bad = true;
 		at += length;
 	}

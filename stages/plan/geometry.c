@@ -48,26 +48,14 @@ struct focus focus_before_rotation(struct focus focus, unsigned degrees)
 	}
 }
 
-/* Returns the part of the side before the cover, of which rest is cut off. */
-static double part_before(double at, double shown, double rest)
+void focus_cover(double *at, double shown, double *place)
 {
-	double before = at - shown / 2;
+	double rest = 1 - shown, before = *at - shown / 2, inside;
 
-	return before < 0 ? 0 : before > rest ? rest : before;
-}
-
-double focus_place(double at, double shown)
-{
-	double rest = 1 - shown;
-
-	return rest > 0 ? 2 * part_before(at, shown, rest) / rest - 1 : 0;
-}
-
-double focus_inside(double at, double shown)
-{
-	double inside = (at - part_before(at, shown, 1 - shown)) / shown;
-
-	return inside < 0 ? 0 : inside > 1 ? 1 : inside;
+	before = before < 0 ? 0 : before > rest ? rest : before;
+	inside = (*at - before) / shown;
+	*place = rest > 0 ? 2 * before / rest - 1 : 0;
+	*at = inside < 0 ? 0 : inside > 1 ? 1 : inside;
 }
 
 /* ---- sizes ---- */

@@ -36,12 +36,10 @@ bool focus_is_same(const struct focus *a, const struct focus *b);
  * degrees. */
 struct focus focus_before_rotation(struct focus focus, unsigned degrees);
 
-/* Places a cover that shows a part of a side, 0..1, around `at`. Returns its place: -1 at the
- * beginning, 0 in the middle, 1 at the end. */
-double focus_place(double at, double shown);
-
-/* Returns where the point lies in that cover, 0..1. */
-double focus_inside(double at, double shown);
+/* Places a cover that shows a part of a side, 0..1, around the point at *at. Sets *place to its
+ * place: -1 at the beginning, 0 in the middle, 1 at the end. Sets *at to where the point lies in
+ * the cover, 0..1. */
+void focus_cover(double *at, double shown, double *place);
 
 struct geometry {
 	int width, height;

@@ -191,12 +191,10 @@ static bool is_cut_alike(const struct operation *op, const struct geometry *pare
 /* Places the part that a cover shows. */
 static void place(struct geometry *g, const struct operation *op)
 {
-	struct focus at = g->has_focus ? g->focus : op->gravity;
-
-	g->place_x = focus_place(at.x, g->shown_width);
-	g->place_y = focus_place(at.y, g->shown_height);
-	g->focus.x = focus_inside(at.x, g->shown_width);
-	g->focus.y = focus_inside(at.y, g->shown_height);
+	if (!g->has_focus)
+		g->focus = op->gravity;
+	focus_cover(&g->focus.x, g->shown_width, &g->place_x);
+	focus_cover(&g->focus.y, g->shown_height, &g->place_y);
 }
 
 /* The size is the box, or the largest size of its proportions that the pixels allow. The picture

@@ -63,13 +63,11 @@ void parser_skip_blanks(struct parser *p)
 	p->at += strspn(p->at, " \t");
 }
 
-/* Returns the length of the word at the parser's place, which ends at a blank or a comma. */
 size_t parser_word_length(const struct parser *p)
 {
 	return strcspn(p->at, " \t,");
 }
 
-/* Consumes the word if it is the expected one. */
 bool parser_try_word(struct parser *p, const char *word)
 {
 	size_t n = parser_word_length(p);

@@ -55,14 +55,19 @@ static void a_cover_keeps_the_point_in_its_middle_as_far_as_it_can(void **state)
 	static const double cases[][3] = { { .5, 0, .5 },  { 0, -1, 0 },   { .25, -1, .5 },
 		                           { .1, -1, .2 }, { .6, .4, .5 }, { .375, -.5, .5 },
 		                           { .75, 1, .5 }, { .9, 1, .8 },  { 1, 1, 1 } };
+	double at, place;
 
 	(void)state;
 	for (size_t i = 0; i < COUNT_OF(cases); i++) {
-		assert_near(focus_place(cases[i][0], .5), cases[i][1]);
-		assert_near(focus_inside(cases[i][0], .5), cases[i][2]);
+		at = cases[i][0];
+		focus_cover(&at, .5, &place);
+		assert_near(place, cases[i][1]);
+		assert_near(at, cases[i][2]);
 	}
-	assert_near(focus_place(.1, 1), 0);
-	assert_near(focus_inside(.1, 1), .1);
+	at = .1;
+	focus_cover(&at, 1, &place);
+	assert_near(place, 0);
+	assert_near(at, .1);
 }
 
 static void points_are_turned_back(void **state)
