@@ -90,42 +90,28 @@ void size_fit(int width, int height, uint32_t box_width, uint32_t box_height, in
 		size_inside(width, height, box_width, box_height, fit_width, fit_height);
 }
 
-void geometry_root(struct geometry *g, int width, int height)
+void geometry_of_steps(struct geometry *g, const struct plan *plan, int width, int height,
+                       const struct focus *focus)
 {
-	*g = (struct geometry){
+	const struct geometry root = {
 		.width = width,
 		.height = height,
 		.whole_width = width,
 		.whole_height = height,
-		.shown_width = 1,
-		.shown_height = 1,
+		.has_focus = focus != NULL,
+		.focus = focus ? *focus : FOCUS_MIDDLE,
 	};
-}
 
-void geometry_next(struct geometry *g, const struct plan_step *step, const struct geometry *parent)
-{
-	*g = *parent;
-	g->shown_width = g->shown_height = 1;
-	g->place_x = g->place_y = 0;
-	if (step->op.class->resize)
-		step->op.class->resize(g, &step->op, parent);
-}
+	/* Parents precede their children. */
+	for (unsigned i = 0; i < plan->step_count; i++) {
+		const struct plan_step *step = &plan->step[i];
+		const struct geometry *parent =
+			step->parent == PLAN_ROOT ? &root : &g[step->parent];
 
-void geometry_of_step(struct geometry *g, const struct plan *plan, unsigned index, int width,
-                      int height, const struct focus *focus)
-{
-	struct geometry parent;
-	unsigned path[PLAN_STEP_MAX], length = 0;
-
-	for (int i = (int)index; i != PLAN_ROOT; i = plan->step[i].parent)
-		path[length++] = (unsigned)i;
-	geometry_root(g, width, height);
-	if (focus) {
-		g->has_focus = true;
-		g->focus = *focus;
-	}
-	while (length > 0) {
-		parent = *g;
-		geometry_next(g, &plan->step[path[--length]], &parent);
+		g[i] = *parent;
+		g[i].shown_width = g[i].shown_height = 1;
+		g[i].place_x = g[i].place_y = 0;
+		if (step->op.class->resize)
+			step->op.class->resize(&g[i], &step->op, parent);
 	}
 }

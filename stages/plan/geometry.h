@@ -12,7 +12,6 @@
 #include <stdint.h>
 
 struct plan;
-struct plan_step;
 
 #define FOCUS_FORM "X%:Y%, each 0%..100%, such as 30%:70%"
 #define FOCUS_TEXT_MAX 24 /* bytes of the text, with a zero */
@@ -59,16 +58,10 @@ struct geometry {
 	struct focus focus;
 };
 
-/* Sets *g to the root: an image of width x height after orientation. */
-void geometry_root(struct geometry *g, int width, int height);
-
-/* Sets *g to the picture that the step makes of its parent's picture. */
-void geometry_next(struct geometry *g, const struct plan_step *step, const struct geometry *parent);
-
-/* Sets *g to the picture that step index of the plan makes of an image of width x height after
+/* Sets g[i] to the picture that step i of the plan makes of an image of width x height after
  * orientation. focus: the image's own; NULL: it has none. */
-void geometry_of_step(struct geometry *g, const struct plan *plan, unsigned index, int width,
-                      int height, const struct focus *focus);
+void geometry_of_steps(struct geometry *g, const struct plan *plan, int width, int height,
+                       const struct focus *focus);
 
 /*
  * Compute the size of a picture of width x height inside a box: the largest with the same

@@ -36,16 +36,17 @@ static int samples_for(int made, double shown, int side)
 void memory_need_root(const struct plan *plan, int width, int height, unsigned orientation,
                       struct memory_need_step *need)
 {
+	struct geometry g[PLAN_STEP_MAX];
+
 	*need = (struct memory_need_step){ 1, 1, 1, 1 };
+	geometry_of_steps(g, plan, width, height, NULL);
 	for (unsigned i = 0; i < plan->step_count; i++) {
-		struct geometry g;
 		int w, h;
 
 		if (plan->step[i].parent != PLAN_ROOT)
 			continue;
-		geometry_of_step(&g, plan, i, width, height, NULL);
-		w = samples_for(g.width, g.shown_width, width);
-		h = samples_for(g.height, g.shown_height, height);
+		w = samples_for(g[i].width, g[i].shown_width, width);
+		h = samples_for(g[i].height, g[i].shown_height, height);
 		need->width = max_int(w, need->width);
 		need->height = max_int(h, need->height);
 		if (plan->step[i].chroma == CHROMA_NONE)
@@ -67,8 +68,9 @@ static enum chroma chroma_of(const struct memory_need *f, const struct plan_step
 	return f->plane_count == 1 ? CHROMA_NONE : step->chroma;
 }
 
+/* g: of all steps. */
 static uint64_t step_bytes(const struct memory_need *f, const struct plan *plan, unsigned index,
-                           const struct geometry *from, const struct geometry *g)
+                           const struct geometry *g)
 {
 	const struct plan_step *step = &plan->step[index];
 	struct plane_shape shape[PLANE_MAX];
@@ -77,14 +79,14 @@ static uint64_t step_bytes(const struct memory_need *f, const struct plan *plan,
 		                      .plane_count = f->plane_count,
 		                      .color_space = f->color_space,
 		                      .orientation = f->orientation,
-		                      .g = g,
+		                      .g = &g[index],
 		                      .chroma = chroma_of(f, step),
 		                      .icc_bytes = f->icc_bytes };
 
 	if (step->parent != PLAN_ROOT) {
 		enum chroma chroma = chroma_of(f, &plan->step[step->parent]);
 
-		picture_shapes(shape, chroma, from->width, from->height);
+		picture_shapes(shape, chroma, g[step->parent].width, g[step->parent].height);
 		in.shape = shape;
 		in.plane_count = chroma_planes(chroma);
 		in.color_space = chroma == CHROMA_NONE ? JCS_GRAYSCALE : JCS_YCbCr;
@@ -94,18 +96,12 @@ static uint64_t step_bytes(const struct memory_need *f, const struct plan *plan,
 
 uint64_t memory_need_bytes(const struct memory_need *f, const struct plan *plan)
 {
-	struct geometry root, made[PLAN_STEP_MAX] = { { 0 } };
+	struct geometry g[PLAN_STEP_MAX];
 	uint64_t steps = 0, picture;
 
-	geometry_root(&root, f->width, f->height);
-	for (unsigned i = 0; i < plan->step_count; i++) {
-		const struct plan_step *step = &plan->step[i];
-		const struct geometry *from =
-			step->parent == PLAN_ROOT ? &root : &made[step->parent];
-
-		geometry_next(&made[i], step, from);
-		steps += pooled(step_bytes(f, plan, i, from, &made[i]));
-	}
+	geometry_of_steps(g, plan, f->width, f->height, NULL);
+	for (unsigned i = 0; i < plan->step_count; i++)
+		steps += pooled(step_bytes(f, plan, i, g));
 	picture = pooled(picture_bytes(f->shape, f->plane_count)) +
 	          (f->icc_bytes ? pooled(f->icc_bytes) : 0);
 	return picture + (f->working_bytes > steps ? f->working_bytes : steps);

@@ -193,10 +193,10 @@ struct picture_job *operation_begin(const struct plan *plan, unsigned index, str
                                     const struct operation_image *image)
 {
 	const struct plan_step *step = &plan->step[index];
-	struct geometry g;
+	struct geometry g[PLAN_STEP_MAX];
 
-	geometry_of_step(&g, plan, index, image->width, image->height, image->focus);
+	geometry_of_steps(g, plan, image->width, image->height, image->focus);
 	/* The job keeps a copy of what it needs of g. */
 	/* cppcheck-suppress returnDanglingLifetime */
-	return step->op.class->begin(src, step, &g, image->orientation);
+	return step->op.class->begin(src, step, &g[index], image->orientation);
 }

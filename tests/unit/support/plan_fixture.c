@@ -53,3 +53,12 @@ const struct plan_step *plan_parent_of(int index)
 	assert(index >= 0 && plan.step[index].parent >= 0);
 	return &plan.step[plan.step[index].parent];
 }
+
+void geometry_of_step(struct geometry *g, const struct plan *of, unsigned index, int width,
+                      int height, const struct focus *focus)
+{
+	struct geometry all[PLAN_STEP_MAX];
+
+	geometry_of_steps(all, of, width, height, focus);
+	*g = all[index];
+}

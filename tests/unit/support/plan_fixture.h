@@ -28,4 +28,8 @@ int plan_file_of(unsigned variant);
 /* Returns the parent of a step, which must not be the root. */
 const struct plan_step *plan_parent_of(int index);
 
+/* Sets *g to the picture of one step: see geometry_of_steps(). */
+void geometry_of_step(struct geometry *g, const struct plan *of, unsigned index, int width,
+                      int height, const struct focus *focus);
+
 #endif
