@@ -1,18 +1,24 @@
 /*
  * conf_source.c - the list of settings: those of an INI file, those of -o, and their places.
  *
- * A message names the line, the text and what was expected, so the file is read line by line here.
- * Main thread.
+ * iniparser 4.1 reports neither line numbers nor duplicates, stops at the first long line and cuts
+ * values at ';' and '#'. So a scan finds the place of every line and reports its problems. It
+ * copies the good lines to a file in memory, which iniparser loads: both see the same bytes even if
+ * the path is a pipe or the file changes. Main thread.
  */
 #include "conf_source.h"
 
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <iniparser/iniparser.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/check.h"
 #include "base/opener.h"
@@ -20,7 +26,7 @@
 
 #define QUOTED_MAX 80 /* bytes of a value in a message; longer ones are cut */
 #define FILE_BYTES_MAX ((size_t)1 << 20)
-#define LINE_BYTES_MAX 1000
+#define LINE_BYTES_MAX 1000 /* iniparser reads lines of up to 1022 */
 
 /* ---- the list ---- */
 
@@ -46,34 +52,21 @@ static const struct conf_setting *find_earlier(const struct conf_source *s,
 	return found == newest ? NULL : found;
 }
 
-/* A part of a line; at NULL: there is none. */
-struct piece {
-	const char *at;
-	size_t length;
-};
-
-static char *lower_copy(struct piece name)
+static char *lower_copy(const char *name, size_t length)
 {
-	char *copy = strndup(name.at, name.length);
+	char *copy = strndup(name, length);
 
 	for (char *c = copy; c && *c; c++)
 		*c = (char)tolower((unsigned char)*c);
 	return copy;
 }
 
-static void setting_free(struct conf_setting *at)
+/* Appends a setting with lower-case copies of the names; key NULL: a section's head. The caller
+ * fills in value and place. NULL: no memory. */
+static struct conf_setting *append(struct conf_source *s, const char *section,
+                                   size_t section_length, const char *key, size_t key_length)
 {
-	free(at->section);
-	free(at->key);
-	free(at->value);
-}
-
-/* Appends a setting with lower-case copies of the names; without key and value: a section's head.
- * The caller fills in the place. NULL: no memory. */
-static struct conf_setting *append(struct conf_source *s, struct piece section, struct piece key,
-                                   struct piece value)
-{
-	struct conf_setting new = { 0 };
+	struct conf_setting *at;
 
 	if (s->count == s->capacity) {
 		size_t capacity = s->capacity ? s->capacity * 2 : 64;
@@ -84,18 +77,26 @@ static struct conf_setting *append(struct conf_source *s, struct piece section, 
 		s->setting = grown;
 		s->capacity = capacity;
 	}
-	if (!(new.section = lower_copy(section)) || (key.at && !(new.key = lower_copy(key))) ||
-	    (value.at && !(new.value = strndup(value.at, value.length)))) {
-		setting_free(&new);
+	at = &s->setting[s->count];
+	*at = (struct conf_setting){ .section = lower_copy(section, section_length) };
+	if (key)
+		at->key = lower_copy(key, key_length);
+	if (!at->section || (key && !at->key)) {
+		free(at->section);
+		free(at->key);
 		return NULL;
 	}
-	s->setting[s->count] = new;
-	return &s->setting[s->count++];
+	s->count++;
+	return at;
 }
 
 static void drop_newest(struct conf_source *s)
 {
-	setting_free(&s->setting[--s->count]);
+	struct conf_setting *at = &s->setting[--s->count];
+
+	free(at->section);
+	free(at->key);
+	free(at->value);
 }
 
 void conf_source_fini(struct conf_source *s)
@@ -123,25 +124,23 @@ static size_t trimmed(const char *from, const char *end)
 	return end > from ? (size_t)(end - from) : 0;
 }
 
-static bool is_name(struct piece name)
+static bool is_name(const char *name, size_t length)
 {
-	static const char allowed[] =
-		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
-
-	return name.length > 0 && strspn(name.at, allowed) >= name.length;
+	return length > 0 &&
+	       strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.") >=
+	               length;
 }
 
 /* Whether the section is [variant.NAME] with an upper-case letter in NAME. Names in INI files
  * ignore case, but the name of a variant is part of its URL. */
-static bool has_capitals(struct piece section)
+static bool has_capitals(const char *section, size_t length)
 {
 	static const char prefix[] = "variant.";
 
-	if (section.length < sizeof prefix ||
-	    strncasecmp(section.at, prefix, sizeof prefix - 1) != 0)
+	if (length < sizeof prefix || strncasecmp(section, prefix, sizeof prefix - 1) != 0)
 		return false;
-	for (size_t i = sizeof prefix - 1; i < section.length; i++)
-		if (isupper((unsigned char)section.at[i]))
+	for (size_t i = sizeof prefix - 1; i < length; i++)
+		if (isupper((unsigned char)section[i]))
 			return true;
 	return false;
 }
@@ -190,6 +189,7 @@ void conf_quote(struct text *to, const char *value)
 struct scan {
 	struct conf_source *source;
 	struct text *errors;
+	FILE *good;          /* the lines without a problem, for iniparser */
 	const char *section; /* the current one, borrowed from its head; NULL before the first */
 	bool is_lost; /* the last section line was wrong: the keys below it belong to no section */
 	unsigned line;
@@ -229,34 +229,34 @@ static bool is_end_or_comment(const char *s)
 	return *s == '\0' || *s == ';' || *s == '#';
 }
 
-/* Returns the fault of a section line, or NULL with the name in *name. */
-static const char *section_fault(const char *line, struct piece *name)
+/* Returns the fault of a section line, or NULL with the name in *name and *length. */
+static const char *section_fault(const char *line, const char **name, size_t *length)
 {
 	const char *close = strchr(line, ']');
 
-	name->at = skip_space(line + 1);
+	*name = skip_space(line + 1);
 	if (!close || !is_end_or_comment(close + 1))
 		return "expected [SECTION]";
-	name->length = trimmed(name->at, close);
-	if (!is_name(*name))
+	*length = trimmed(*name, close);
+	if (!is_name(*name, *length))
 		return "expected a section's name of letters, digits, '_', '-' and '.'";
-	if (has_capitals(*name))
+	if (has_capitals(*name, *length))
 		return "expected a name in lower case: it becomes part of URLs";
 	return NULL;
 }
 
 static void scan_section(struct scan *scan, const char *line)
 {
-	const struct piece none = { 0 };
-	struct piece name;
-	const char *fault = section_fault(line, &name);
+	const char *name;
+	size_t length;
+	const char *fault = section_fault(line, &name, &length);
 
 	scan->is_lost = true;
 	if (fault) {
 		problem_at(scan, line, fault);
 		return;
 	}
-	struct conf_setting *head = append(scan->source, name, none, none);
+	struct conf_setting *head = append(scan->source, name, length, NULL, 0);
 
 	if (!head) {
 		scan->err = -ENOMEM;
@@ -270,59 +270,62 @@ static void scan_section(struct scan *scan, const char *line)
 	if (earlier)
 		problem(scan, "duplicate section [%s], first on line %u", head->section,
 		        earlier->line);
+	fprintf(scan->good, "[%s]\n", head->section);
 }
 
-/* Returns the fault of a value that ends with the line, or NULL with the value in *value. */
-static const char *value_fault(struct piece *value)
+/* Returns the fault of a value that iniparser would misread without a message, or NULL. */
+static const char *value_fault(const char *value)
 {
-	const char *begin = value->at, *end = begin + strcspn(begin, ";#");
+	if (*value == '"' || *value == '\'') {
+		const char *close = strchr(value + 1, *value);
 
-	if (*begin == '"' || *begin == '\'') {
-		end = strchr(++value->at, *begin);
-		if (!end)
+		if (!close)
 			return "the quotation mark is not closed";
-		value->length = (size_t)(end - value->at);
-		return is_end_or_comment(end + 1)
+		return is_end_or_comment(close + 1)
 		               ? NULL
 		               : "expected nothing but a comment after the closing quotation mark";
 	}
-	value->length = trimmed(begin, end);
-	if (!*end || end == begin || isspace((unsigned char)end[-1]))
-		return NULL;
-	return "expected double quotation marks around a value with ';' or '#', or a space before "
-	       "a comment";
+	for (const char *c = value; *c; c++) {
+		if (*c != ';' && *c != '#')
+			continue;
+		if (c == value || isspace((unsigned char)c[-1]))
+			return NULL;
+		return "expected double quotation marks around a value with ';' or '#', or a space "
+		       "before a comment";
+	}
+	return NULL;
 }
 
-/* Returns the fault of a key's line, or NULL with the key and where its value begins. */
-static const char *key_fault(const char *line, struct piece *key, struct piece *value)
+/* Returns the fault of a key's line, or NULL with the length of the key in *length. */
+static const char *key_fault(const char *line, size_t *length)
 {
 	const char *equals = strchr(line, '=');
 
 	if (!equals)
 		return "expected KEY = VALUE, [SECTION] or a comment";
-	*key = (struct piece){ line, trimmed(line, equals) };
-	*value = (struct piece){ .at = skip_space(equals + 1) };
-	if (!is_name(*key) || memchr(line, '.', key->length))
+	*length = trimmed(line, equals);
+	if (!is_name(line, *length) || memchr(line, '.', *length))
 		return "expected a key of letters, digits, '_' and '-' before the '='";
 	return NULL;
 }
 
 static void scan_key(struct scan *scan, const char *line)
 {
-	struct piece section = { .at = scan->section }, key, value;
-	const char *fault = key_fault(line, &key, &value);
+	size_t length;
+	const char *fault = key_fault(line, &length);
 
 	if (!fault && scan->is_lost)
 		return;
+	if (!fault && !scan->section)
+		fault = "expected a [SECTION] before the first key";
 	if (!fault)
-		fault = section.at ? value_fault(&value)
-		                   : "expected a [SECTION] before the first key";
+		fault = value_fault(skip_space(strchr(line, '=') + 1));
 	if (fault) {
 		problem_at(scan, line, fault);
 		return;
 	}
-	section.length = strlen(section.at);
-	struct conf_setting *at = append(scan->source, section, key, value);
+	struct conf_setting *at =
+		append(scan->source, scan->section, strlen(scan->section), line, length);
 
 	if (!at) {
 		scan->err = -ENOMEM;
@@ -335,7 +338,9 @@ static void scan_key(struct scan *scan, const char *line)
 		problem(scan, "duplicate key %s.%s, first on line %u", at->section, at->key,
 		        earlier->line);
 		drop_newest(scan->source);
+		return;
 	}
+	fprintf(scan->good, "%s\n", line);
 }
 
 static void scan_line(struct scan *scan, const char *bytes, size_t length)
@@ -385,6 +390,66 @@ static void scan_file(struct scan *scan, const char *data, size_t size)
 	}
 }
 
+/* Suppresses the messages of iniparser: the scan has reported every problem. */
+__attribute__((format(printf, 1, 2))) static int keep_quiet(const char *format, ...)
+{
+	(void)format;
+	return 0;
+}
+
+/* Loads a file in memory with iniparser, which takes paths only. NULL: errno has the reason. */
+static dictionary *load_dictionary(FILE *good)
+{
+	char path[32];
+
+	if (fflush(good) || ferror(good))
+		return NULL;
+	snprintf(path, sizeof path, "/proc/self/fd/%d", fileno(good));
+	iniparser_set_error_callback(keep_quiet);
+	errno = ENOMEM; /* unless the call has another reason */
+	return iniparser_load(path);
+}
+
+/* Gives every key of the scan its value. 0 or -errno. */
+static int take_values(struct conf_source *s, FILE *good)
+{
+	dictionary *values = load_dictionary(good);
+	int err = values ? 0 : -errno;
+
+	for (size_t i = 0; i < s->count && !err; i++) {
+		struct conf_setting *at = &s->setting[i];
+		char name[2 * LINE_BYTES_MAX + 2];
+
+		if (!at->key)
+			continue;
+		snprintf(name, sizeof name, "%s:%s", at->section, at->key);
+		at->value = strdup(iniparser_getstring(values, name, ""));
+		if (!at->value)
+			err = -ENOMEM;
+	}
+	if (values)
+		iniparser_freedict(values);
+	return err;
+}
+
+/* A file in memory, or NULL with the reason in errno. The first call makes it and later calls use
+ * it again: the sandbox forbids another. */
+static FILE *open_memory(void)
+{
+	static int memory = -1;
+
+	if (memory < 0)
+		memory = memfd_create("darkroom-conf", MFD_CLOEXEC);
+	if (memory < 0 || ftruncate(memory, 0) || lseek(memory, 0, SEEK_SET))
+		return NULL;
+	int fd = fcntl(memory, F_DUPFD_CLOEXEC, 0);
+	FILE *f = fd < 0 ? NULL : fdopen(fd, "w+");
+
+	if (fd >= 0 && !f)
+		close(fd);
+	return f;
+}
+
 /* Appends the settings of the file at s->path. Returns as conf_source_read(). */
 static int read_file(struct conf_source *s, struct text *errors)
 {
@@ -394,15 +459,19 @@ static int read_file(struct conf_source *s, struct text *errors)
 		data ? opener_read(s->path, OPENER_READ, data, FILE_BYTES_MAX + 1, NULL) : -ENOMEM;
 	int err = size < 0 ? (int)size : (size_t)size > FILE_BYTES_MAX ? -EFBIG : 0;
 
+	if (!err && !(scan.good = open_memory()))
+		err = -errno;
 	if (!err) {
 		scan_file(&scan, data, (size_t)size);
-		err = scan.err == -ENOMEM ? -ENOMEM : 0;
+		err = scan.err == -ENOMEM ? -ENOMEM : take_values(s, scan.good);
 	}
 	if (err == -EFBIG)
 		text_printf(errors, "%s: more than %zu bytes: not a configuration file\n", s->path,
 		            FILE_BYTES_MAX);
 	else if (err)
 		text_printf(errors, "%s: cannot be read: %s\n", s->path, strerror(-err));
+	if (scan.good)
+		fclose(scan.good);
 	free(data);
 	return err ? err : scan.err;
 }
@@ -427,31 +496,35 @@ static void replace_earlier(struct conf_source *s, struct conf_setting *newest)
 /* Adds SECTION.KEY=VALUE; the section may contain dots. 0, -EINVAL (reported) or -ENOMEM. */
 static int add_override(struct conf_source *s, const char *text, struct text *errors)
 {
-	const char *begin = skip_space(text), *equals = strchr(begin, '='),
-		   *dot = equals ? memrchr(begin, '.', (size_t)(equals - begin)) : NULL;
-	struct piece section = { begin, dot ? (size_t)(dot - begin) : 0 },
-		     key = { dot ? dot + 1 : begin, dot ? trimmed(dot + 1, equals) : 0 }, value;
+	const char *section = skip_space(text), *equals = strchr(section, '='),
+		   *dot = equals ? memrchr(section, '.', (size_t)(equals - section)) : NULL;
+	size_t section_length = dot ? (size_t)(dot - section) : 0,
+	       key_length = dot ? trimmed(dot + 1, equals) : 0;
 
-	if (!is_name(section) || !is_name(key)) {
+	if (!is_name(section, section_length) || !is_name(dot + 1, key_length)) {
 		text_puts(errors, s->override_lead);
 		conf_quote(errors, text);
 		text_puts(errors, ": expected SECTION.KEY=VALUE\n");
 		return -EINVAL;
 	}
-	if (has_capitals(section)) {
+	if (has_capitals(section, section_length)) {
 		text_printf(errors,
 		            "%s%s: expected a variant's name in lower case: it becomes part of "
 		            "URLs\n",
 		            s->override_lead, text);
 		return -EINVAL;
 	}
-	value.at = skip_space(equals + 1);
-	value.length = trimmed(value.at, value.at + strlen(value.at));
-	struct conf_setting *at = append(s, section, key, value);
+	struct conf_setting *at = append(s, section, section_length, dot + 1, key_length);
+	const char *value = skip_space(equals + 1);
 
 	if (!at)
 		return -ENOMEM;
 	at->override = text;
+	at->value = strndup(value, trimmed(value, value + strlen(value)));
+	if (!at->value) {
+		drop_newest(s);
+		return -ENOMEM;
+	}
 	replace_earlier(s, at);
 	return 0;
 }
