@@ -16,7 +16,7 @@ is_clang := $(findstring clang,$(notdir $(CC)))
 # FUZZ=1: for libFuzzer, or with CC=afl-clang-fast for AFL++. COVERAGE=1: counts executed lines. Both need clang. ANALYZE=1: gcc looks for faults.
 B := build/$(if $(FUZZ),$(if $(findstring afl,$(CC)),afl,fuzz),$(if $(COVERAGE),coverage,$(if $(ANALYZE),analyze,$(if $(is_clang),clang-)$(variant))))
 
-OPT  ?= -O2 -g
+OPT  ?= $(if $(SAN),-O1 -g1,-O2 -g)
 WARN := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wstrict-prototypes -Wmissing-prototypes \
         -Wwrite-strings -Wvla -Wformat=2 -Wundef -Wcast-qual $(if $(SAN),,-Wnull-dereference) \
         $(if $(filter 1,$(WERROR)),-Werror)
