@@ -96,7 +96,8 @@ def begin_flood(daemon, files, seconds):
 def measure(bench, config, policy, large, seconds):
     """Measures one policy on a fresh daemon."""
     options = [f"scheduler.policy={policy}", "overload.controller=backlog",
-               "overload.target_p90=1m", "server.trusted_proxies=127.0.0.1"]
+               "overload.target_p90=1m", "server.trusted_proxies=127.0.0.1",
+               "server.admin_on_public=yes"]
     if policy == "thread-per-connection":
         options.append(f"scheduler.threads={CONNECTIONS + 4}")
     with bench.daemon(config, options) as daemon:

@@ -73,8 +73,8 @@ LISTEN(server, agent_listen, OR_EMPTY, "", FIXED,
        "for uploads, such as up 75%: its weight. Empty: no such address.")
 CHOICE(server, admin_on_public, conf_yes_no_auto, "auto", FIXED,
        "Whether server.listen serves /stats and /metrics as well. auto: only if it is\n"
-       "a loopback address. A proxy on this machine makes that public: then set no,\n"
-       "or let the proxy pass on /images only.")
+       "a loopback address and server.trusted_proxies is empty. A proxy makes a\n"
+       "loopback address public: then set no, or name the proxy there.")
 YES_NO(server, public_list, "no", LIVE,
        "Whether GET /images lists all images for every client. Otherwise it serves\n"
        "server.admin_listen, and tokens that may list.")

@@ -313,8 +313,10 @@ static int admin_open(struct admin *a, const struct conf *conf, const int *publi
 	int err = 0;
 
 	*a = (struct admin){ .fd = passed_fd, .socket.fd = -1 };
+	/* Through a proxy, requests of strangers come to a loopback address. */
 	a->is_on_public = conf->server.admin_on_public == CONF_DEFAULT
-	                          ? listeners_are_local(public_fd, public_count)
+	                          ? listeners_are_local(public_fd, public_count) &&
+	                                    !*conf->server.trusted_proxies
 	                          : conf->server.admin_on_public == CONF_YES;
 	if (passed_fd < 0)
 		err = open_admin_configured(a, conf);

@@ -8,7 +8,7 @@ from client import form_files
 from darkroom import eventually, run
 from uploads import JPEG, TINY
 
-PROXY = "server.trusted_proxies=127.0.0.1"
+PROXY = "server.trusted_proxies=127.0.0.1", "server.admin_on_public=yes"
 SLOW_RATE = "limits.client_rate=0.01"  # an image in 100 s
 SMALL = pictures.photo_jpeg(320, 240, 2)
 
@@ -78,7 +78,7 @@ def test_rate_may_change_while_the_daemon_serves(start, tmp_path):
 
 
 def test_network_is_one_client(start):
-    daemon = start(PROXY, SLOW_RATE, "limits.client_burst=1")
+    daemon = start(*PROXY, SLOW_RATE, "limits.client_burst=1")
     assert post(daemon, "2001:db8:1:2::1").status == 201
     assert post(daemon, "2001:db8:1:2:ffff::9").status == 429
     assert post(daemon, "2001:db8:1:3::1").status == 201
@@ -88,7 +88,7 @@ def test_network_is_one_client(start):
 
 
 def test_network_has_the_configured_size(start):
-    daemon = start(PROXY, SLOW_RATE, "limits.client_burst=1", "experiment.client_ipv6_prefix=56")
+    daemon = start(*PROXY, SLOW_RATE, "limits.client_burst=1", "experiment.client_ipv6_prefix=56")
     assert post(daemon, "2001:db8:1:200::1").status == 201
     assert post(daemon, "2001:db8:1:2ff::1").status == 429
     assert post(daemon, "2001:db8:1:300::1").status == 201
@@ -105,7 +105,7 @@ def test_token_is_a_client(start, tmp_path):
     made = [run("token", name).stdout.splitlines() for name in ("one", "two")]
     tokens.write_text("".join(line + "\n" for _, line in made))
     tokens.chmod(0o600)
-    daemon = start(PROXY, SLOW_RATE, "limits.client_burst=1", f"access.tokens_file={tokens}")
+    daemon = start(*PROXY, SLOW_RATE, "limits.client_burst=1", f"access.tokens_file={tokens}")
 
     def status(number, client):
         bearer = "Authorization", f"Bearer {made[number][0]}"
@@ -127,7 +127,7 @@ def held(daemon, disk, client, count):
 
 def test_client_with_most_images_leaves_room_for_others(start, disk):
     """It is refused when three quarters of limits.images_in_flight are used."""
-    daemon = start(PROXY, "limits.images_in_flight=16", "limits.images_per_client=0",
+    daemon = start(*PROXY, "limits.images_in_flight=16", "limits.images_per_client=0",
                    "limits.parts=12", environ=disk.environ)
     first = held(daemon, disk, "192.0.2.1", 12)
     refused = post(daemon, "192.0.2.1")
@@ -146,7 +146,7 @@ def test_client_with_most_images_leaves_room_for_others(start, disk):
                                             ("127.0.0.1", 201)])
 def test_client_has_a_quarter_of_the_images_in_flight(start, disk, client, status):
     """A client on this machine has no limit. The answer comes before the body."""
-    daemon = start(PROXY, "limits.images_in_flight=12", "limits.parts=3",
+    daemon = start(*PROXY, "limits.images_in_flight=12", "limits.parts=3",
                    environ=disk.environ)
     first = held(daemon, disk, client if status == 429 else "192.0.2.1", 3)
     with daemon.client() as c:
@@ -190,7 +190,7 @@ def with_much_work(daemon, disk):
 
 
 def test_much_work_of_a_client_does_not_keep_others_out(start, disk):
-    daemon = start(PROXY, SHORT_TARGET, environ=disk.environ)
+    daemon = start(*PROXY, SHORT_TARGET, environ=disk.environ)
     first = with_much_work(daemon, disk)
     refused = post(daemon, "192.0.2.1")
     assert (refused.status, refused.slug) == (503, "overloaded")
@@ -202,7 +202,7 @@ def test_much_work_of_a_client_does_not_keep_others_out(start, disk):
 
 
 def test_waiting_uploads_of_a_client_do_not_keep_others_back(start, disk):
-    daemon = start(PROXY, SHORT_TARGET, "overload.when_full=wait", environ=disk.environ)
+    daemon = start(*PROXY, SHORT_TARGET, "overload.when_full=wait", environ=disk.environ)
     first = with_much_work(daemon, disk)
     second, other = daemon.client(), daemon.client()
     second.send(second.head("POST", "/images", TINY, [JPEG, via("192.0.2.1")]) + TINY)
@@ -218,7 +218,7 @@ def test_waiting_uploads_of_a_client_do_not_keep_others_back(start, disk):
 
 
 def test_forms_leave_places_for_uploads_of_one_image(start, disk):
-    daemon = start(PROXY, "limits.images_in_flight=16", "limits.images_per_client=0",
+    daemon = start(*PROXY, "limits.images_in_flight=16", "limits.images_per_client=0",
                    "limits.parts=12", environ=disk.environ)
     first = held(daemon, disk, "127.0.0.1", 12)
     kind, body = form_files(*[TINY] * 4)
