@@ -22,6 +22,7 @@
 #define MS_PER_S 1000
 #define KEY_SHARDS 16    /* directories of keys that one run looks at */
 #define JUMP_MAX_S 86400 /* of the clock, that removals by age may follow */
+#define TRUST_S 86400    /* after which such a clock is believed */
 
 /* ---- waiting ---- */
 
@@ -246,29 +247,48 @@ static void count(struct sweep *r)
 	}
 }
 
-/* How far the wall clock is ahead of the time since boot, which has suspended time too. */
-static int64_t wall_ahead_s(void)
+/* The time since boot, which has suspended time too. */
+static int64_t boot_s(void)
 {
-	struct timespec wall, boot;
+	struct timespec boot;
 
-	clock_gettime(CLOCK_REALTIME, &wall);
 	clock_gettime(CLOCK_BOOTTIME, &boot);
-	return (int64_t)wall.tv_sec - (int64_t)boot.tv_sec;
+	return boot.tv_sec;
 }
 
-/* A clock that is set a year ahead would otherwise remove all images of that year. */
+static int64_t wall_s(void)
+{
+	struct timespec wall;
+
+	clock_gettime(CLOCK_REALTIME, &wall);
+	return wall.tv_sec;
+}
+
+static int64_t wall_ahead_s(void)
+{
+	return wall_s() - boot_s();
+}
+
+/* A clock that is set a year ahead, before the start or after it, would otherwise remove all images
+ * of that year. A machine that was off for long has such a clock, too. */
 static bool may_remove_by_age(struct sweep *r)
 {
-	int64_t jump_s = wall_ahead_s() - r->wall_ahead_s;
+	int64_t ahead_s = wall_ahead_s(), jump_s = ahead_s - r->wall_ahead_s, now_s = boot_s();
 	bool has_jumped = jump_s > JUMP_MAX_S;
 
-	if (has_jumped && !r->has_jumped)
-		log_error("expire: the clock was set forward by %" PRId64
-		          " s; no image is removed by its age until the clock is set back, or the "
-		          "daemon starts again",
+	if (has_jumped && r->has_jumped && now_s - r->jumped_s >= TRUST_S) {
+		r->wall_ahead_s = ahead_s;
+		has_jumped = false;
+	}
+	if (has_jumped && !r->has_jumped) {
+		r->jumped_s = now_s;
+		log_error("expire: the clock went forward by %" PRId64
+		          " s; no image is removed by its age until the clock is set back, or has "
+		          "been so for a day",
 		          jump_s);
-	else if (!has_jumped && r->has_jumped)
-		log_notice("expire: the clock was set back; images are removed by their age again");
+	} else if (!has_jumped && r->has_jumped) {
+		log_notice("expire: images are removed by their age again");
+	}
 	r->has_jumped = has_jumped;
 	return !has_jumped;
 }
@@ -281,7 +301,11 @@ static void run_once(struct sweep *r)
 	count(r);
 	r->start_ns = clock_ns();
 	bool by_age = may_remove_by_age(r);
+	int err = by_age && !r->st->class->is_shared ? expiry_note_sweep(&r->feeder.service->store)
+	                                             : 0;
 
+	if (err)
+		fail(r, "note the time", err);
 	if (by_age && !r->is_over)
 		remove_expired(r);
 	if (by_age && !r->is_over)
@@ -319,5 +343,12 @@ int sweep_init(struct sweep *r, struct image_service *s, const _Atomic bool *has
 	r->has_quotas = has_quotas;
 	r->st = &s->storage;
 	r->wall_ahead_s = wall_ahead_s();
+	/* An S3 store refuses a clock that is wrong. */
+	if (!r->st->class->is_shared) {
+		int64_t last_s = expiry_last_sweep(&s->store), now_s = wall_s();
+
+		if (last_s && now_s > last_s)
+			r->wall_ahead_s -= now_s - last_s;
+	}
 	return feeder_init(&r->feeder, &sweep_class, s);
 }

@@ -29,8 +29,9 @@ struct sweep {
 	const _Atomic bool *has_quotas; /* whether quotas need figures; fixed */
 	struct storage *st;             /* borrowed */
 	/* the feeder's thread's own */
-	int64_t wall_ahead_s; /* the wall clock, of the time since boot, at the start */
+	int64_t wall_ahead_s; /* of the time since boot, by a wall clock that is believed */
 	bool has_jumped;      /* the wall clock, too far */
+	int64_t jumped_s;     /* when that was seen, since boot */
 	uint64_t max_age_ms, max_bytes, interval_ms, rate;
 	uint64_t key_age_s;
 	unsigned key_shard; /* the next one */

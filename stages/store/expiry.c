@@ -149,3 +149,20 @@ int expiry_list(struct store *s, uint64_t now, struct expiry_due *due, unsigned 
 	free(hours);
 	return err ? err : (int)count;
 }
+
+/* ---- when images were removed last ---- */
+
+int expiry_note_sweep(struct store *s)
+{
+	if (directory_make(s->root_fd, STORE_EXPIRY_DIRECTORY, PRIVATE_DIRECTORY) ||
+	    utimensat(s->root_fd, STORE_EXPIRY_DIRECTORY, NULL, 0))
+		return -errno;
+	return 0;
+}
+
+int64_t expiry_last_sweep(struct store *s)
+{
+	struct stat st;
+
+	return fstatat(s->root_fd, STORE_EXPIRY_DIRECTORY, &st, 0) ? 0 : st.st_mtim.tv_sec;
+}

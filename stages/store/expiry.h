@@ -41,4 +41,11 @@ bool expiry_read_name(const char *name, struct expiry_due *due);
  * their number, or -errno. Removes hours of the past that are empty. */
 int expiry_list(struct store *s, uint64_t now, struct expiry_due *due, unsigned max);
 
+/* Notes that images are removed by their age now. Returns 0 or -errno. */
+int expiry_note_sweep(struct store *s);
+
+/* Returns when that was noted last, in seconds since 1970; 0: unknown. The time is that of the
+ * directory, so it is in backups. */
+int64_t expiry_last_sweep(struct store *s);
+
 #endif

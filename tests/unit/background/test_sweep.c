@@ -21,18 +21,18 @@ static char said[512];
 
 #include <cmocka.h>
 
-static time_t wall_s, boot_s;
+static time_t fake_wall_s, fake_boot_s;
 
 static int fake_gettime(clockid_t id, struct timespec *t)
 {
-	*t = (struct timespec){ .tv_sec = id == CLOCK_REALTIME ? wall_s : boot_s };
+	*t = (struct timespec){ .tv_sec = id == CLOCK_REALTIME ? fake_wall_s : fake_boot_s };
 	return 0;
 }
 
 static void let_pass(time_t s)
 {
-	wall_s += s;
-	boot_s += s;
+	fake_wall_s += s;
+	fake_boot_s += s;
 }
 
 static void nothing_is_removed_by_age_after_the_clock_was_set_far_ahead(void **state)
@@ -40,24 +40,28 @@ static void nothing_is_removed_by_age_after_the_clock_was_set_far_ahead(void **s
 	static struct sweep r;
 
 	(void)state;
-	wall_s = 1800000000;
-	boot_s = 1000;
+	fake_wall_s = 1800000000;
+	fake_boot_s = 1000;
 	r.wall_ahead_s = wall_ahead_s();
 	assert_true(may_remove_by_age(&r));
 	let_pass(400 * 86400);
 	assert_true(may_remove_by_age(&r));
-	wall_s += JUMP_MAX_S;
+	fake_wall_s += JUMP_MAX_S;
 	assert_true(may_remove_by_age(&r));
-	wall_s += 1;
+	fake_wall_s += 1;
 	assert_false(may_remove_by_age(&r));
 	assert_string_equal(said,
-	                    "expire: the clock was set forward by 86401 s; no image is removed by "
-	                    "its age until the clock is set back, or the daemon starts again");
-	let_pass(86400);
+	                    "expire: the clock went forward by 86401 s; no image is removed by "
+	                    "its age until the clock is set back, or has been so for a day");
+	let_pass(TRUST_S - 1);
 	assert_false(may_remove_by_age(&r));
-	wall_s -= 2;
+	fake_wall_s -= 2;
 	assert_true(may_remove_by_age(&r));
-	wall_s -= 365 * 86400; /* too early removes nothing that is not due */
+	fake_wall_s += JUMP_MAX_S;
+	assert_false(may_remove_by_age(&r));
+	let_pass(TRUST_S);
+	assert_true(may_remove_by_age(&r));
+	fake_wall_s -= 365 * 86400; /* too early removes nothing that is not due */
 	assert_true(may_remove_by_age(&r));
 }
 
