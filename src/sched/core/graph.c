@@ -71,13 +71,14 @@ static bool has_enough(const struct stage *s, const struct stage_schedule *rule,
 
 int graph_full_stage(struct graph *g, uint64_t now_ns)
 {
-	const struct schedule *schedule = schedule_read_lock(g);
 	int found = -1;
+	unsigned slot = schedule_read_lock(g);
+	const struct schedule *schedule = atomic_load_explicit(&g->schedule, memory_order_acquire);
 
 	for (unsigned i = 0; schedule->has_predicates && i < graph_row_count && found < 0; i++)
 		if (has_enough(&g->stage[i], &schedule->stage[i], now_ns))
 			found = (int)i;
-	schedule_read_unlock(g);
+	schedule_read_unlock(g, slot);
 	if (found >= 0)
 		counter_add_shared(&g->stage[found].refusals);
 	return found;
@@ -420,6 +421,7 @@ static void publish(struct graph *g, const struct schedule *schedule)
 	g->retired[g->retired_count++] = current_of(g);
 	atomic_store_explicit(&g->schedule, schedule, memory_order_release);
 	wake_all(g);
+	g->readers.unseen = 3;
 }
 
 static bool has_adopted(const struct graph *g, const struct worker *w)
@@ -436,12 +438,21 @@ static bool have_workers_adopted(const struct graph *g)
 	return !w;
 }
 
-/* Returns whether another thread may read a retired schedule. One that is late to count itself
- * reads the current one. */
-static bool has_readers(const struct graph *g)
+/* Returns whether every other thread that may read a retired schedule has ended. Such a thread has
+ * counted itself before the last publication. So it has ended once each counter was zero since. A
+ * later reader that is late to count itself reads the current schedule. */
+static bool have_readers_ended(struct graph *g)
 {
-	/* Acquire: pairs with schedule_read_unlock(). */
-	return atomic_load_explicit(&g->reader_count, memory_order_acquire) > 0;
+	struct schedule_readers *r = &g->readers;
+	unsigned slot = atomic_load_explicit(&r->slot, memory_order_relaxed);
+
+	for (unsigned i = 0; i < COUNT_OF(r->count); i++)
+		/* Acquire: pairs with schedule_read_unlock(). */
+		if (!atomic_load_explicit(&r->count[i], memory_order_acquire))
+			r->unseen &= ~(1u << i);
+	if (r->unseen == 1u << slot) /* new readers leave it, so that it becomes zero, too */
+		atomic_store_explicit(&r->slot, 1 - slot, memory_order_relaxed);
+	return r->unseen == 0;
 }
 
 static void stop_mechanisms(struct graph *g, const struct schedule *schedule)
@@ -471,7 +482,7 @@ static void free_retired(struct graph *g)
 /* Returns whether no retired schedule is left. */
 static bool settle(struct graph *g)
 {
-	if (g->retired_count && have_workers_adopted(g) && !has_readers(g))
+	if (g->retired_count && have_workers_adopted(g) && have_readers_ended(g))
 		free_retired(g);
 	return g->retired_count == 0;
 }

@@ -137,9 +137,10 @@ void stage_push(struct stage *s, unsigned instance, struct event *ev)
 	struct graph *g = s->graph;
 
 	ev->queued_ns = ev->arrived_ns = clock_ns();
-	schedule_read_lock(g);
+	unsigned slot = schedule_read_lock(g);
+
 	push_to_queue(s, instance, ev, EVENT_PARKED, NULL, false);
-	schedule_read_unlock(g);
+	schedule_read_unlock(g, slot);
 }
 
 void stage_wake_all(struct stage *s)

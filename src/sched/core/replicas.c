@@ -44,9 +44,12 @@ unsigned graph_replica_take(struct graph *g, uint64_t bytes)
 {
 	if (g->replica_count == 1)
 		return 0;
-	unsigned replica = choose(g, schedule_read_lock(g)->is_least_loaded, bytes);
+	unsigned slot = schedule_read_lock(g);
+	/* Acquire: pairs with the release that published it. */
+	const struct schedule *schedule = atomic_load_explicit(&g->schedule, memory_order_acquire);
+	unsigned replica = choose(g, schedule->is_least_loaded, bytes);
 
-	schedule_read_unlock(g);
+	schedule_read_unlock(g, slot);
 	return replica;
 }
 

@@ -111,7 +111,7 @@ struct worker {
 	struct perf_thread perf;
 	struct perf_total perf_total[STAGE_COUNT_MAX];
 	/* main thread writes, owner reads */
-	_Atomic(struct trace_ring *) trace; /* NULL: no trace is on; trace.h */
+	_Atomic(struct trace_ring *) trace; /* NULL: no trace is on; trace_visit.h */
 	/* owner pushes and pops, other workers steal */
 	struct deque stack[STAGE_COUNT_MAX];
 	/* main thread only: graph_is_alive() */
@@ -141,6 +141,15 @@ struct replica {
 	_Atomic uint64_t requests;                  /* since the start */
 };
 
+/* Threads that read the schedule and are no workers, by schedule_read_lock(). There are two
+ * counters, and new readers use one of them. So the other one becomes zero, however many come. */
+struct schedule_readers {
+	_Atomic unsigned slot; /* for new readers; the main thread writes it */
+	_Atomic unsigned count[2];
+	unsigned
+		unseen; /* bit i: count[i] was never zero since the last publication; main thread */
+};
+
 struct graph {
 	/* fixed after start */
 	void *app;
@@ -160,7 +169,7 @@ struct graph {
 	const struct schedule *retired[SCHEDULE_RETIRED_MAX]; /* a worker may still use them */
 	unsigned retired_count;
 	/* any thread, atomic */
-	_Atomic unsigned reader_count; /* threads that read the schedule and are no workers */
+	struct schedule_readers readers;
 	struct replica replica[CONF_THREADS_MAX];
 	alignas(CACHE_LINE) _Atomic unsigned replica_turn;
 	_Atomic bool is_growing;       /* a pool may get more threads (scheduler.dynamic) */
@@ -191,22 +200,24 @@ struct visit {
 /* ---- readers of the schedule ---- */
 
 /* Workers adopt schedules between visits, so that none is freed during a visit. Other threads
- * must access the graph's schedule, which the first returns, between these two. Any thread, for
- * microseconds: a retired schedule is freed only at a moment without readers. */
-static inline const struct schedule *schedule_read_lock(struct graph *g)
+ * must access the graph's schedule between these two. Returns the slot to unlock. Any thread, for a
+ * short time. */
+static inline unsigned schedule_read_lock(struct graph *g)
 {
-	atomic_fetch_add_explicit(&g->reader_count, 1, memory_order_relaxed);
+	/* Relaxed: either slot is right. */
+	unsigned slot = atomic_load_explicit(&g->readers.slot, memory_order_relaxed);
+
+	atomic_fetch_add_explicit(&g->readers.count[slot], 1, memory_order_relaxed);
 	/* Orders the increment before the load of the schedule. Pairs with the fence in
-	 * publish(), between the change of the schedule and the load of the counter. */
+	 * publish(), between the change of the schedule and the load of the counters. */
 	atomic_thread_fence(memory_order_seq_cst);
-	/* Acquire: pairs with the release that published it. */
-	return atomic_load_explicit(&g->schedule, memory_order_acquire);
+	return slot;
 }
 
-static inline void schedule_read_unlock(struct graph *g)
+static inline void schedule_read_unlock(struct graph *g, unsigned slot)
 {
 	/* Release: the schedule has been read before the main thread frees it. */
-	atomic_fetch_sub_explicit(&g->reader_count, 1, memory_order_release);
+	atomic_fetch_sub_explicit(&g->readers.count[slot], 1, memory_order_release);
 }
 
 /* ---- workers ---- */

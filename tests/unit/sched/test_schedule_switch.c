@@ -178,7 +178,8 @@ static _Atomic bool is_reading, has_read;
 static void *read_schedule(void *arg)
 {
 	(void)arg;
-	const struct schedule *schedule = schedule_read_lock(run.graph);
+	unsigned slot = schedule_read_lock(run.graph);
+	const struct schedule *schedule = atomic_load(&run.graph->schedule);
 
 	atomic_store(&is_reading, true);
 	while (atomic_load(&run.graph->schedule) == schedule)
@@ -186,7 +187,7 @@ static void *read_schedule(void *arg)
 	usleep(5000);
 	assert_string_equal(schedule->group[0].policy->name, "cohort");
 	atomic_store(&has_read, true);
-	schedule_read_unlock(run.graph);
+	schedule_read_unlock(run.graph, slot);
 	return NULL;
 }
 
@@ -204,7 +205,36 @@ static void no_schedule_is_freed_while_another_thread_reads_it(void **state)
 	switch_to(&setting, 0, false);
 	assert_true(atomic_load(&has_read));
 	assert_int_equal(pthread_join(reader, NULL), 0);
-	assert_int_equal(atomic_load(&run.graph->reader_count), 0);
+	assert_int_equal(atomic_load(&run.graph->readers.count[0]), 0);
+	assert_int_equal(atomic_load(&run.graph->readers.count[1]), 0);
+	run_finish();
+}
+
+/* There is a reader at each moment, but none of them lasts. */
+static void readers_that_follow_each_other_do_not_delay_a_switch(void **state)
+{
+	struct setting setting = { .policy = "cohort", .is_switched = true };
+	struct schedule *next;
+	struct conf conf;
+
+	(void)state;
+	run_start(&setting, 8, 20, 0);
+	unsigned slot = schedule_read_lock(run.graph), turns = 0;
+
+	run_conf(&conf, &setting);
+	assert_int_equal(graph_prepare_switch(run.graph, &conf, &next), 0);
+	graph_switch(run.graph, next);
+	run_wait();
+	run_wait_for_sleep();
+	for (; !graph_is_settled(run.graph) && turns < 10; turns++) {
+		unsigned other = schedule_read_lock(run.graph);
+
+		graph_tick(run.graph);
+		schedule_read_unlock(run.graph, slot);
+		slot = other;
+	}
+	schedule_read_unlock(run.graph, slot);
+	assert_in_range(turns, 2, 5); /* the first reader is waited for */
 	run_finish();
 }
 
@@ -218,6 +248,7 @@ int main(void)
 		cmocka_unit_test(a_switch_without_memory_is_refused),
 		cmocka_unit_test(switches_do_not_wait_for_a_worker_that_hangs),
 		cmocka_unit_test(no_schedule_is_freed_while_another_thread_reads_it),
+		cmocka_unit_test(readers_that_follow_each_other_do_not_delay_a_switch),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
