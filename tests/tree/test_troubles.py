@@ -57,7 +57,7 @@ PLAYED = {
         ("http/test_s3_spool.py", "test_kill_while_the_store_is_away"),
     "the spool has store.s3_spool_bytes":
         ("http/test_s3_spool.py", "test_spool_that_is_full"),
-    "expire: the clock was set forward by":
+    "expire: the clock went forward by":
         ("unit/background/test_sweep.c", "nothing_is_removed_by_age_after_the_clock_was_set_far_ahead"),
     "worker GROUP/NUMBER: stuck in one piece of work for":
         ("http/test_service.py", "test_watchdog_is_not_fed_when_a_worker_hangs"),
