@@ -21,6 +21,7 @@
 #define SECOND_LENGTH 10
 #define EXPIRES_MAX UINT64_C(9999999999) /* has SECOND_LENGTH digits */
 #define ATTEMPTS_MAX 3
+#define SWEPT STORE_EXPIRY_DIRECTORY "/swept" /* an empty directory */
 
 /* ---- names ---- */
 
@@ -155,7 +156,8 @@ int expiry_list(struct store *s, uint64_t now, struct expiry_due *due, unsigned 
 int expiry_note_sweep(struct store *s)
 {
 	if (directory_make(s->root_fd, STORE_EXPIRY_DIRECTORY, PRIVATE_DIRECTORY) ||
-	    utimensat(s->root_fd, STORE_EXPIRY_DIRECTORY, NULL, 0))
+	    directory_make(s->root_fd, SWEPT, PRIVATE_DIRECTORY) ||
+	    utimensat(s->root_fd, SWEPT, NULL, 0))
 		return -errno;
 	return 0;
 }
@@ -164,5 +166,5 @@ int64_t expiry_last_sweep(struct store *s)
 {
 	struct stat st;
 
-	return fstatat(s->root_fd, STORE_EXPIRY_DIRECTORY, &st, 0) ? 0 : st.st_mtim.tv_sec;
+	return fstatat(s->root_fd, SWEPT, &st, 0) ? 0 : st.st_mtim.tv_sec;
 }

@@ -44,8 +44,8 @@ int expiry_list(struct store *s, uint64_t now, struct expiry_due *due, unsigned 
 /* Notes that images are removed by their age now. Returns 0 or -errno. */
 int expiry_note_sweep(struct store *s);
 
-/* Returns when that was noted last, in seconds since 1970; 0: unknown. The time is that of the
- * directory, so it is in backups. */
+/* Returns when that was noted last, in seconds since 1970; 0: unknown. The time is that of a
+ * directory, so it is in backups; uploads do not change it. */
 int64_t expiry_last_sweep(struct store *s);
 
 #endif

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "store/checksum.h"
@@ -68,6 +69,19 @@ static void what_is_due_is_listed_by_the_hour(void **state)
 	expiry_forget(&store, id, NOW);
 	assert_int_equal(expiry_list(&store, NOW, due, 8), 0);
 	assert_int_equal(expiry_list(&store, NOW + 1, due, 8), 1);
+}
+
+static void only_a_sweep_changes_the_time_of_the_last_one(void **state)
+{
+	static const char id[] = "01K0000000000000000000000A";
+	const struct timespec times[2] = { { .tv_sec = 1000 }, { .tv_sec = 1000 } };
+
+	(void)state;
+	assert_int_equal(expiry_note_sweep(&store), 0);
+	assert_in_range(time(NULL) - expiry_last_sweep(&store), 0, 60);
+	assert_int_equal(utimensat(store.root_fd, ".expiry/swept", times, 0), 0);
+	assert_int_equal(expiry_note(&store, id, NOW + 7200), 0);
+	assert_int_equal(expiry_last_sweep(&store), 1000);
 }
 
 static void files_have_the_time_in_their_tag(void **state)
@@ -213,6 +227,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(what_is_due_is_listed_by_the_hour, setup, teardown),
+		cmocka_unit_test_setup_teardown(only_a_sweep_changes_the_time_of_the_last_one,
+		                                setup, teardown),
 		cmocka_unit_test_setup_teardown(files_have_the_time_in_their_tag, setup, teardown),
 		cmocka_unit_test_setup_teardown(images_are_counted_once_beside_a_count, setup,
 		                                teardown),
