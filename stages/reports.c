@@ -251,12 +251,10 @@ static void collect(struct report *r, const struct report_source *source)
 	struct image_service *images = source->parts->images;
 	struct http_server *http = source->parts->http;
 	struct s3_client *objects = images->storage.objects;
-	const char *why;
 
 	*r = (struct report){
 		.source = source,
 		.usage = usage_total(&images->store.usage),
-		.is_ready = !http_server_not_ready(http, &why),
 		.is_outdated = atomic_load(&http->tokens.is_outdated),
 		.is_away = objects && atomic_load(&s3_client_counters(objects)->is_away),
 		.leftovers = images->leftovers_cleared,
@@ -272,7 +270,9 @@ static void collect(struct report *r, const struct report_source *source)
 static void collect_disk(struct report *r)
 {
 	struct statvfs fs;
+	const char *why;
 
+	r->is_ready = !http_server_not_ready(r->source->parts->http, &why);
 	r->has_disk = fstatvfs(r->source->parts->images->store.root_fd, &fs) == 0;
 	if (!r->has_disk)
 		return;
