@@ -16,7 +16,7 @@
 TARGET static void JOIN(vertical, NAME)(const uint8_t *src, ptrdiff_t stride, int width,
                                         const int16_t *w, int taps, int16_t *out)
 {
-	typedef int16_t words __attribute__((vector_size(2 * LANES)));
+	typedef uint16_t words __attribute__((vector_size(2 * LANES))); /* sums wrap around */
 	typedef words words_at __attribute__((aligned(2), may_alias));
 
 	for (int x = 0; x < width; x += VECTORS * LANES) {
@@ -24,7 +24,7 @@ TARGET static void JOIN(vertical, NAME)(const uint8_t *src, ptrdiff_t stride, in
 		const uint8_t *s = src + x;
 
 		for (int k = 0; k < taps; k++, s += stride) {
-			words wk = (words){ 0 } + w[k];
+			words wk = (words){ 0 } + (uint16_t)w[k];
 
 			KERNEL_UNROLL(8)
 			for (int i = 0; i < VECTORS; i++)
@@ -39,7 +39,7 @@ TARGET static void JOIN(vertical, NAME)(const uint8_t *src, ptrdiff_t stride, in
 TARGET static void JOIN(horizontal, NAME)(const int16_t *tile, const struct weights *t,
                                           uint8_t *out)
 {
-	typedef int16_t words __attribute__((vector_size(2 * LANES)));
+	typedef uint16_t words __attribute__((vector_size(2 * LANES))); /* sums wrap around */
 	typedef words words_at __attribute__((aligned(2), may_alias));
 	const int16_t *w = t->w;
 
@@ -51,7 +51,7 @@ TARGET static void JOIN(horizontal, NAME)(const int16_t *tile, const struct weig
 		for (int i = 0; i < KERNEL_TILE / LANES; i++)
 			sum[i] = (words){ 0 } + 16;
 		for (int k = 0; k < t->taps; k++, s += KERNEL_TILE) {
-			words wk = (words){ 0 } + w[k];
+			words wk = (words){ 0 } + (uint16_t)w[k];
 
 			KERNEL_UNROLL(4)
 			for (int i = 0; i < KERNEL_TILE / LANES; i++)
