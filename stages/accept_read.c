@@ -53,8 +53,9 @@ static bool accept_failed(struct io_listener *l, int error)
 	}
 }
 
-/* Accepts a connection and starts it. Returns false if none is waiting, or none can be accepted. */
-static bool start_one(struct io_listener *l)
+/* Accepts a connection and starts it. Returns false if none is waiting, or none can be accepted. In
+ * a visit. */
+static bool accept_one(struct io_listener *l)
 {
 	struct sockaddr_storage address = { .ss_family = AF_UNSPEC };
 	socklen_t length = sizeof address;
@@ -67,7 +68,6 @@ static bool start_one(struct io_listener *l)
 	struct server_counters *counters = app(io->visit)->counters;
 
 	set_client(&peer, &address);
-	visit_enter(io->visit);
 	thread_use_take(RESOURCE_DESCRIPTORS, 1);
 	io->served++;
 	io->has_logged_pause = false;
@@ -75,7 +75,6 @@ static bool start_one(struct io_listener *l)
 		counter_add_shared(&counters->connections_rejected);
 	else if (!l->is_admin)
 		counter_add_shared(&counters->connections_accepted);
-	visit_leave(io->visit);
 	return true;
 }
 
@@ -84,8 +83,12 @@ static void on_listener(void *arg)
 	struct io_listener *l = arg;
 	struct io_loop *io = l->io;
 
-	for (int i = 0; i < ACCEPT_TURN_MAX && l->watch.is_on && start_one(l); i++)
+	visit_enter(io->visit);
+	for (int i = 0; i < ACCEPT_TURN_MAX && l->watch.is_on && accept_one(l); i++) {
+		conn_settle(io);
 		io_update_listening(io);
+	}
+	visit_leave(io->visit);
 }
 
 /* ---- draining ---- */
@@ -102,8 +105,10 @@ static void drain(struct io_loop *io)
 	/* The service manager's sockets live on: connections in their queues are for the next
 	 * process. */
 	for (unsigned i = 0; i < listeners->count && !listeners->is_activated; i++) {
-		while (start_one(&io->listener[i]))
-			continue;
+		visit_enter(io->visit);
+		while (accept_one(&io->listener[i]))
+			conn_settle(io);
+		visit_leave(io->visit);
 		/* Otherwise the kernel would go on accepting for us. */
 		shutdown(io->listener[i].fd, SHUT_RDWR);
 	}

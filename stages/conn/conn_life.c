@@ -360,19 +360,16 @@ static struct conn *first_idle(const struct conn_line *line)
 	return NULL;
 }
 
-/* Closes the connection that has waited longest for a request. One that has had a response may wait
- * longer, and at least 2 s, while there is one without. Returns false if there is none. */
-static bool close_idle(struct io_loop *io)
+/* Returns the connection that has waited longest for a request, or NULL. One that has had a
+ * response may wait longer, and at least 2 s, while there is one without. */
+static struct conn *longest_idle(struct io_loop *io)
 {
 	struct conn *c = first_idle(&io->fresh), *kept = first_idle(&io->kept);
 	uint64_t now_ns = clock_ns(), idle_ns = kept ? now_ns - kept->in_line.since_ns : 0;
 
 	if (!c || (idle_ns > KEPT_MIN_NS && idle_ns > KEPT_LONGER * (now_ns - c->in_line.since_ns)))
 		c = kept;
-	if (!c)
-		return false;
-	close_now(io->visit, c);
-	return true;
+	return c;
 }
 
 /* Returns whether `open` clients may be connected; otherwise sets the problem. One without a
@@ -382,14 +379,15 @@ static bool has_room(struct conn *c, uint64_t open)
 	uint64_t max = conn_conf(c)->limits.connections;
 
 	if (http_server_is_crowded(c->io->http))
-		open -= close_idle(c->io);
+		c->io->leaving = longest_idle(c->io);
+	open -= c->io->leaving != NULL;
 	if (open > max)
 		problem_set_limit(&c->problem, 503, "overloaded", "limits.connections", max, open);
 	return open <= max;
 }
 
-/* Responds with the problem, and closes. The connection is not counted among the others. The one
- * that has had its 503 for the longest time may make room. */
+/* The connection will respond with the problem, and close. It is not counted among the others. The
+ * one that has had its 503 for the longest time may make room. */
 static void reject(struct conn *c)
 {
 	struct io_loop *io = c->io;
@@ -400,12 +398,11 @@ static void reject(struct conn *c)
 	count(c, 1);
 	c->closes = true;
 	c->state = CONN_REFUSE;
-	if (io->count[CONN_REJECTED] > REJECTED_MAX && !TAILQ_EMPTY(&io->rejected))
-		close_now(io->visit, TAILQ_FIRST(&io->rejected));
-	else if (io->count[CONN_REJECTED] > REJECTED_MAX)
-		c->state = CONN_CLOSE;
-	unpark(io->visit, c);
-	conn_run(io->visit, c);
+	if (io->count[CONN_REJECTED] > REJECTED_MAX) {
+		io->leaving = TAILQ_FIRST(&io->rejected);
+		c->state = io->leaving ? c->state : CONN_CLOSE;
+	}
+	io->refused = c;
 }
 
 bool conn_start(struct io_loop *io, int fd, const struct client_key *peer, enum conn_kind kind)
@@ -430,4 +427,17 @@ bool conn_start(struct io_loop *io, int fd, const struct client_key *peer, enum 
 		c->state = CONN_READ_PROXY;
 	take_place(c);
 	return true;
+}
+
+void conn_settle(struct io_loop *io)
+{
+	struct conn *leaving = io->leaving, *refused = io->refused;
+
+	io->leaving = io->refused = NULL;
+	if (leaving)
+		close_now(io->visit, leaving);
+	if (refused) {
+		unpark(io->visit, refused);
+		conn_run(io->visit, refused);
+	}
 }

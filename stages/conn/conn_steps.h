@@ -30,9 +30,13 @@ struct conn *conn_new(struct io_loop *io, int fd, const struct client_key *peer,
 
 /* Starts a connection that was accepted; an administrative one has no limit, so that an operator
  * gets through when the server is full. Owns fd. Returns false if the connection is over a limit:
- * it responds 503 and closes, or is closed at once if too many do that. In a visit of its thread.
- */
+ * it responds 503 and closes, or is closed at once if too many do that. conn_settle() must follow.
+ * In a visit of its thread. */
 bool conn_start(struct io_loop *io, int fd, const struct client_key *peer, enum conn_kind kind);
+
+/* Does what the start of a connection has left to do for others: ends one that makes room for it,
+ * and answers it if it was over a limit. In a visit of the thread. */
+void conn_settle(struct io_loop *io);
 
 /* Runs steps until the connection waits, is sent to another stage or has ended. */
 void conn_run(struct visit *v, struct conn *c);

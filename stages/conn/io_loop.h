@@ -68,6 +68,8 @@ struct io_loop {
 	struct conn_line fresh;       /* counted ones in the loop, before their first request */
 	struct conn_line kept;        /* the same, after a response; without a request as well */
 	struct conn_line rejected;    /* in the loop */
+	struct conn *leaving;         /* makes room for one that was started; NULL: none */
+	struct conn *refused;         /* was started over a limit; NULL: none */
 	char copy[RESPONSE_COPY_MAX]; /* scratch of response_send() */
 	time_t date_s;                /* the second of `date` */
 	char date[HTTP_DATE_MAX];
