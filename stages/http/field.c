@@ -294,11 +294,16 @@ int head_next(struct slice *rest, struct slice *name, struct slice *value)
 
 bool head_find(struct slice *rest, const char *lower, struct slice *value)
 {
+	size_t length = strlen(lower);
 	struct slice name;
 
-	while (head_next(rest, &name, value) > 0)
-		if (slice_is(name, lower))
-			return true;
+	while (rest->length > length) {
+		if (rest->data[length] == ':' && slice_begins(*rest, lower))
+			return head_next(rest, &name, value) > 0;
+		const char *lf = memchr(rest->data, '\n', rest->length);
+
+		slice_drop(rest, lf ? (size_t)(lf + 1 - rest->data) : rest->length);
+	}
 	return false;
 }
 
