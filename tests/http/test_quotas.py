@@ -31,7 +31,10 @@ class Site:
         new.rename(self.path)
 
     def run(self, **options):
-        return self.start(f"access.tokens_file={self.path}", SWEEP, *self.settings, **options)
+        """Starts a daemon. What comes before it has counted the store is not counted as an upload."""
+        daemon = self.start(f"access.tokens_file={self.path}", SWEEP, *self.settings, **options)
+        assert eventually(lambda: daemon.get("/stats").json()["store"].get("is_counted"))
+        return daemon
 
     @property
     def bearer(self):
