@@ -126,6 +126,20 @@ static bool check_above(const char *key, const char *path)
 	return check_directory(what, above);
 }
 
+/* The start opens the log, or makes it if there is none. */
+static bool check_log(const char *path)
+{
+	struct stat st;
+
+	if (!strchr(path, '/') || stat(path, &st))
+		return check_above("log.access_file", path);
+	if (S_ISREG(st.st_mode) && access(path, W_OK) == 0)
+		return true;
+	log_error("%slog.access_file = %s: %s", conf_place("log.access_file"), path,
+	          S_ISREG(st.st_mode) ? strerror(errno) : "expected a regular file");
+	return false;
+}
+
 /* The start makes the store, but not the directories above it. Some file systems of the kernel tell
  * only here that they take no directory. */
 static bool check_root(const char *root)
@@ -157,7 +171,7 @@ static bool check_files(const struct conf *conf)
 {
 	bool is_right = check_root(conf->server.root);
 
-	is_right &= check_above("log.access_file", conf->log.access_file);
+	is_right &= check_log(conf->log.access_file);
 	is_right &= check_above("server.control", conf->server.control);
 	is_right &= check_readable(conf, "access.tokens_file", conf->access.tokens_file);
 	if (conf->store.kind != CONF_STORE_S3)

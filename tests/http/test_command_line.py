@@ -3,6 +3,7 @@ prints."""
 
 import os
 import re
+import shutil
 import subprocess
 
 import pytest
@@ -360,6 +361,24 @@ def test_check_has_the_rights_of_the_daemons_user(tmp_path):
     assert status == 78
     assert f"server.root = {tmp_path}: " in said and "Permission denied" in said
     assert f"access.tokens_file = {tokens}: cannot read it as nobody: " in said
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_check_of_a_log_file_agrees_with_the_start(tmp_path):
+    """The user needs the file, if it is there, and not the directory."""
+    for directory in (tmp_path, tmp_path.parent, tmp_path.parent.parent):
+        directory.chmod(0o755)
+    for name in ("root", "directory"):
+        (tmp_path / name).mkdir()
+    for name in ("own", "other"):
+        (tmp_path / name).touch(mode=0o600)
+    for name in ("root", "own"):
+        shutil.chown(tmp_path / name, "nobody")
+    for name, expected in (("own", 0), ("other", 78), ("directory", 78), ("new", 78)):
+        status, said = check_start("server.user=nobody", f"server.root={tmp_path}/root",
+                                   f"log.access_file={tmp_path}/{name}")
+        assert status == expected, said
+        assert status == 0 or f"log.access_file = {tmp_path}/{name}: " in said
 
 
 def test_check_warns_of_addresses_and_memory(tmp_path):
