@@ -111,7 +111,7 @@ struct worker {
 	struct perf_thread perf;
 	struct perf_total perf_total[STAGE_COUNT_MAX];
 	/* main thread writes, owner reads */
-	_Atomic(struct trace_ring *) trace; /* NULL: no trace is on; trace_visit.h */
+	_Atomic(struct trace_ring *) trace; /* NULL: no trace is on; trace.h */
 	/* owner pushes and pops, other workers steal */
 	struct deque stack[STAGE_COUNT_MAX];
 	/* main thread only: graph_is_alive() */
