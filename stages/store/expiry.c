@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/check.h"
 #include "directory.h"
 #include "store.h"
 #include "store_find.h"
@@ -153,13 +154,18 @@ int expiry_list(struct store *s, uint64_t now, struct expiry_due *due, unsigned 
 
 /* ---- when images were removed last ---- */
 
+/* A name that comes and goes changes the time of the directory. utimensat(2) could do that to any
+ * file, so the sandbox does not have it. */
 int expiry_note_sweep(struct store *s)
 {
-	if (directory_make(s->root_fd, STORE_EXPIRY_DIRECTORY, PRIVATE_DIRECTORY) ||
-	    directory_make(s->root_fd, SWEPT, PRIVATE_DIRECTORY) ||
-	    utimensat(s->root_fd, SWEPT, NULL, 0))
-		return -errno;
-	return 0;
+	static const char *const path[] = { STORE_EXPIRY_DIRECTORY, SWEPT, SWEPT "/now" };
+	int err = 0;
+
+	for (size_t i = 0; i < COUNT_OF(path) && !err; i++)
+		err = directory_make(s->root_fd, path[i], PRIVATE_DIRECTORY);
+	if (!err && unlinkat(s->root_fd, SWEPT "/now", AT_REMOVEDIR))
+		err = -errno;
+	return err;
 }
 
 int64_t expiry_last_sweep(struct store *s)

@@ -291,6 +291,7 @@ static long do_set_timer_signal(void)
 	X(create_with_mode, openat(w.store, "program", O_WRONLY | O_CREAT, 04755)) \
 	X(create_with_structure, do_create_with_structure())                       \
 	X(set_owner, fchown(w.file, geteuid(), getegid()))                         \
+	X(set_times, utimensat(AT_FDCWD, "outside/secret", NULL, 0))               \
 	X(set_attribute, fsetxattr(w.file, "user.x", "x", 1, 0))                   \
 	X(watch_file, inotify_init1(IN_CLOEXEC))
 

@@ -66,7 +66,6 @@ static const int allowed[] = {
 	CALL(mkdirat),
 	CALL(unlink),
 	CALL(unlinkat),
-	CALL(utimensat),
 	CALL(renameat),
 	CALL(renameat2),
 	CALL(readlink),
