@@ -272,7 +272,7 @@ static void collect_disk(struct report *r)
 	struct statvfs fs;
 	const char *why;
 
-	r->is_ready = !http_server_not_ready(r->source->parts->http, &why);
+	r->is_ready = !http_server_not_ready(r->source->parts->http, true, &why);
 	r->has_disk = fstatvfs(r->source->parts->images->store.root_fd, &fs) == 0;
 	if (!r->has_disk)
 		return;

@@ -298,6 +298,7 @@ static void run_once(struct sweep *r)
 	r->is_over = r->has_failed = false;
 	r->total = r->bytes = 0;
 	memset(r->of_run, 0, sizeof r->of_run);
+	(void)store_check(&r->feeder.service->store); /* the agent-check must not block */
 	count(r);
 	r->start_ns = clock_ns();
 	bool by_age = may_remove_by_age(r);

@@ -100,7 +100,7 @@ bool http_server_has_closed_admin(const struct http_server *h)
 	       atomic_load_explicit(&h->ios, memory_order_acquire);
 }
 
-const char *http_server_not_ready(struct http_server *h, const char **why)
+const char *http_server_not_ready(struct http_server *h, bool looks, const char **why)
 {
 	/* Relaxed: only the flags matter. */
 	if (atomic_load_explicit(&h->is_ending, memory_order_relaxed)) {
@@ -111,7 +111,7 @@ const char *http_server_not_ready(struct http_server *h, const char **why)
 		*why = "not all threads have started yet";
 		return "starting";
 	}
-	if (store_check(&h->images->store))
+	if (looks ? store_check(&h->images->store) : !store_is_lost(&h->images->store))
 		return NULL;
 	*why = store_lost_reason(&h->images->store);
 	return "storage-missing";

@@ -108,8 +108,9 @@ uint64_t http_server_count_connection(struct http_server *h, int change);
 bool http_server_has_closed_admin(const struct http_server *h);
 
 /* Returns why the server should get no uploads, as /readyz answers it: the slug of a problem, with
- * *why for people; both static. NULL: it is ready. Looks at the store. Any thread. */
-const char *http_server_not_ready(struct http_server *h, const char **why);
+ * *why for people; both static. NULL: it is ready. looks: at the store, which may block; otherwise
+ * what was seen last counts. Any thread. */
+const char *http_server_not_ready(struct http_server *h, bool looks, const char **why);
 
 /* Returns the current configuration, which is valid until the end of the caller's visit. */
 static inline const struct conf *http_server_conf(const struct http_server *h)

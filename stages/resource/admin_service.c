@@ -86,7 +86,7 @@ static unsigned weight_of(struct http_server *http)
 	struct admission_report report;
 	const char *why;
 
-	if (http_server_not_ready(http, &why))
+	if (http_server_not_ready(http, false, &why))
 		return 0;
 	admission_report(&images->admission, &report);
 	return agent_weight((double)admission_in_flight(&images->admission),

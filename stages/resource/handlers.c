@@ -108,7 +108,7 @@ static enum conn_step respond_text(struct conn *c, const char *text)
 
 static enum conn_step handle_readyz(struct conn *c)
 {
-	const char *why, *slug = http_server_not_ready(c->io->http, &why);
+	const char *why, *slug = http_server_not_ready(c->io->http, true, &why);
 
 	if (!slug)
 		return respond_text(c, "ready\n");

@@ -372,6 +372,11 @@ static bool restore(struct store *s)
 	return true;
 }
 
+bool store_is_lost(const struct store *s)
+{
+	return atomic_load(&s->lost) != 0;
+}
+
 bool store_must_restart(const struct store *s)
 {
 	return atomic_load(&s->lost) == OUTSIDE;

@@ -79,6 +79,9 @@ bool store_has_room(struct store *s, uint64_t floor, uint64_t *free_bytes);
  * and when it is back. Any thread; some short system calls. */
 bool store_check(struct store *s);
 
+/* Returns whether the last store_check() failed. Any thread. */
+bool store_is_lost(const struct store *s);
+
 /* Returns whether the last store_check() found a new root that the sandbox does not cover: a
  * sandbox can only become narrower. Any thread. */
 bool store_must_restart(const struct store *s);

@@ -10,7 +10,9 @@ import pytest
 import pictures
 from control import FIRST, OTHER, ctl
 from darkroom import CONFIG, IS_SANITIZED, eventually, slow
+from nodes import free_port
 from slow_disk import SlowDisk
+from test_nodes import ask_agent
 from test_service import Manager, watched
 
 pytestmark = [
@@ -30,7 +32,9 @@ class Hung:
         stack.callback(self.manager.socket.close)
         self.config = tmp_path / "site.ini"
         self.config.write_text(CONFIG.read_text())
+        self.agent = free_port()
         self.daemon = start("server.admin_listen=127.0.0.1:0", "server.admin_control=yes",
+                            f"server.agent_listen=127.0.0.1:{self.agent}",
                             config=self.config, policy=FIRST,
                             environ=watched(self.manager, slow(1)) | self.disk.environ)
         self.manager.wait_for("READY")
@@ -114,3 +118,4 @@ def test_a_client_of_control_hears_who_is_late(hung):
 def test_the_figures_of_the_daemon_do_not_ask_the_disk(hung):
     with hung.daemon.client() as client:
         assert within_a_second(lambda: client.request("GET", "/stats")).status == 200
+    assert within_a_second(lambda: ask_agent(hung.agent)).startswith("up ")

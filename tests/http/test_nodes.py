@@ -57,6 +57,14 @@ def test_agent_answers_0_while_the_daemon_announces_its_end(start):
     daemon.signal_until_exit(15)
 
 
+def test_agent_answers_0_while_the_store_is_gone(start):
+    """The agent does not look at the disk. Each sweep does."""
+    port = free_port()
+    daemon = start(f"server.agent_listen=127.0.0.1:{port}", "store.sweep_interval=100ms")
+    shutil.rmtree(daemon.store)
+    assert eventually(lambda: ask_agent(port) == "up 0%\n")
+
+
 def test_agent_serves_many_clients_and_those_that_never_read(start):
     port = free_port()
     daemon = start(f"server.agent_listen=127.0.0.1:{port}")

@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/sendfile.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -106,6 +107,16 @@ int fstatvfs(int fd, struct statvfs *fs)
 {
 	wait_for_disk(true);
 	return REAL(int, "fstatvfs", int, struct statvfs *)(fd, fs);
+}
+
+/* The store is looked for by its path. */
+int stat(const char *restrict path, struct stat *restrict st)
+{
+	int result = REAL(int, "stat", const char *, struct stat *)(path, st);
+
+	if (result == 0 && S_ISDIR(st->st_mode))
+		wait_for_disk(true);
+	return result;
 }
 
 int syncfs(int fd)
