@@ -42,9 +42,10 @@ void respond_start(struct conn *c, unsigned status, size_t body_max)
 	response_text_field(&c->response, "Access-Control-Allow-Origin", origin);
 	if (strcmp(origin, "*") != 0)
 		response_text_field(&c->response, "Vary", "Origin");
-	response_text_field(&c->response, "Access-Control-Expose-Headers",
-	                    "Accept-Ranges, Content-Range, ETag, Location, Retry-After, "
-	                    "Server-Timing, WWW-Authenticate, X-Request-Id");
+	response_text_field(
+		&c->response, "Access-Control-Expose-Headers",
+		"Accept-Ranges, Content-Range, ETag, Idempotent-Replayed, Link, Location, "
+		"Retry-After, Server-Timing, WWW-Authenticate, X-Request-Id");
 }
 
 void respond_content(struct conn *c, const char *type)

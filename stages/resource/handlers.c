@@ -91,8 +91,8 @@ static enum conn_step handle_options(struct conn *c)
 		response_text_field(&c->response, "Access-Control-Allow-Methods", allow);
 		response_text_field(
 			&c->response, "Access-Control-Allow-Headers",
-			"authorization, content-type, idempotency-key, "
-			"if-match, if-none-match, prefer, range, x-expires-after, x-request-id");
+			"authorization, content-type, idempotency-key, if-match, if-none-match, "
+			"prefer, range, x-expires-after, x-request-deadline, x-request-id");
 		response_text_field(&c->response, "Access-Control-Max-Age", "86400");
 	}
 	return respond_finish(c);

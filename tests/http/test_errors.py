@@ -189,11 +189,12 @@ def test_cors_headers_are_in_every_response(start, origin):
             if method == "OPTIONS":
                 assert "POST" in answer["access-control-allow-methods"]
                 assert listed(answer["access-control-allow-headers"]) >= {
-                    "authorization", "content-type", "prefer", "x-request-id"}
+                    "authorization", "content-type", "idempotency-key", "prefer", "range",
+                    "x-expires-after", "x-request-deadline", "x-request-id"}
                 assert int(answer["access-control-max-age"]) > 0
             assert listed(answer["access-control-expose-headers"]) >= {
-                "accept-ranges", "content-range", "etag", "location", "retry-after",
-                "server-timing", "www-authenticate", "x-request-id"}
+                "accept-ranges", "content-range", "etag", "idempotent-replayed", "link", "location",
+                "retry-after", "server-timing", "www-authenticate", "x-request-id"}
     with daemon.client() as c:
         c.send(b"NONSENSE\r\n\r\n")
         assert c.answer()["access-control-allow-origin"] == origin
