@@ -188,10 +188,6 @@ static void check_degrade(struct checking *c)
 {
 	struct conf_degrade degrade;
 
-	if (c->conf->overload.backfill == CONF_YES && c->conf->server.keep_originals != CONF_YES)
-		report(c, "overload", "backfill",
-		       "variants are made from the originals: expected no, or "
-		       "server.keep_originals = yes");
 	if (!conf_degrade_parse(c->conf->overload.degrade, &degrade) || degrade.count == 0)
 		return; /* refused and reported, or off */
 	if (c->conf->overload.controller == CONF_CONTROLLER_OFF)
@@ -203,19 +199,31 @@ static void check_degrade(struct checking *c)
 
 /* ---- the store ---- */
 
-/* What would remove all images, or never make one. */
-static void check_files_of_images(struct checking *c)
+/* The keys that make variants of stored images. */
+static void check_originals(struct checking *c)
 {
-	const struct conf *conf = c->conf;
+	const struct {
+		bool is_on;
+		const char *section, *key;
+	} rule[] = {
+		{ c->conf->overload.backfill == CONF_YES, "overload", "backfill" },
+		{ c->conf->store.make_missing == CONF_YES, "store", "make_missing" },
+	};
 
-	if (conf->store.max_bytes && conf->store.max_bytes < conf->limits.body_bytes)
+	for (size_t i = 0; i < COUNT_OF(rule); i++)
+		if (rule[i].is_on && c->conf->server.keep_originals != CONF_YES)
+			report(c, rule[i].section, rule[i].key,
+			       "variants are made from the originals: expected no, or "
+			       "server.keep_originals = yes");
+}
+
+/* A forgotten unit would remove every image. */
+static void check_max_bytes(struct checking *c)
+{
+	if (c->conf->store.max_bytes && c->conf->store.max_bytes < c->conf->limits.body_bytes)
 		report(c, "store", "max_bytes",
 		       "the store could not keep one upload: expected 0, or at least "
 		       "limits.body_bytes");
-	if (conf->store.make_missing == CONF_YES && conf->server.keep_originals != CONF_YES)
-		report(c, "store", "make_missing",
-		       "variants are made from the originals: expected no, or "
-		       "server.keep_originals = yes");
 }
 
 /* What an S3 store needs. What works only with files is refused, and not ignored. */
@@ -364,8 +372,9 @@ int check_all(const struct check *check, const struct conf *conf, struct text *e
 	check_names(&c);
 	check_proxies(&c);
 	check_limits(&c);
+	check_originals(&c);
 	check_degrade(&c);
-	check_files_of_images(&c);
+	check_max_bytes(&c);
 	check_store(&c);
 	if (check_groups(&c))
 		check_schedule(&c);

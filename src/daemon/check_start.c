@@ -24,7 +24,6 @@
 #include "program.h"
 
 #define PATH_BYTES CONF_TEXT_MAX
-#define PLACE_BYTES 4200 /* PATH_MAX, the line and the key */
 
 /* ---- memory ---- */
 
@@ -84,17 +83,20 @@ void check_start_memory(const struct conf *conf)
 
 /* ---- directories ---- */
 
-/* Returns whether the directory exists and can be written; logged. what: its key and value. */
-static bool check_directory(const char *what, const char *directory)
+/* Returns whether the directory, which the key's path needs, exists and can be written; logged. */
+static bool check_directory(const char *key, const char *path, const char *directory)
 {
 	struct stat st;
 
 	if (stat(directory, &st))
-		log_error("%s: %s: %s", what, directory, strerror(errno));
+		log_error("%s%s = %s: %s: %s", conf_place(key), key, path, directory,
+		          strerror(errno));
 	else if (!S_ISDIR(st.st_mode))
-		log_error("%s: %s is not a directory", what, directory);
+		log_error("%s%s = %s: %s is not a directory", conf_place(key), key, path,
+		          directory);
 	else if (access(directory, W_OK | X_OK))
-		log_error("%s: cannot write in %s: %s", what, directory, strerror(errno));
+		log_error("%s%s = %s: cannot write in %s: %s", conf_place(key), key, path,
+		          directory, strerror(errno));
 	else
 		return true;
 	return false;
@@ -117,13 +119,12 @@ static void directory_above(const char *path, char above[PATH_BYTES])
 /* The directory above the key's file, if `path` is one. */
 static bool check_above(const char *key, const char *path)
 {
-	char above[PATH_BYTES], what[PLACE_BYTES + PATH_BYTES];
+	char above[PATH_BYTES];
 
 	if (!strchr(path, '/'))
 		return true; /* none, or stderr */
-	snprintf(what, sizeof what, "%s%s = %s", conf_place(key), key, path);
 	directory_above(path, above);
-	return check_directory(what, above);
+	return check_directory(key, path, above);
 }
 
 /* The start opens the log, or makes it if there is none. */
@@ -144,16 +145,14 @@ static bool check_log(const char *path)
  * only here that they take no directory. */
 static bool check_root(const char *root)
 {
-	char what[PLACE_BYTES + PATH_BYTES];
-
-	snprintf(what, sizeof what, "%sserver.root = %s", conf_place("server.root"), root);
 	if (access(root, F_OK) == 0)
-		return check_directory(what, root);
+		return check_directory("server.root", root, root);
 	if (!check_above("server.root", root))
 		return false;
-	if (mkdir(root, 0700) == 0)
-		return rmdir(root) == 0;
-	log_error("%s: cannot make it: %s", what, strerror(errno));
+	if (mkdir(root, 0700) == 0 && rmdir(root) == 0)
+		return true;
+	log_error("%sserver.root = %s: cannot make it: %s", conf_place("server.root"), root,
+	          strerror(errno));
 	return false;
 }
 

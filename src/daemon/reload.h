@@ -26,7 +26,7 @@ struct reload {
 	bool has_failed;               /* the last reload of the file failed */
 	uint64_t answer_ns; /* when the last change is answered, even if a thread lacks it */
 	bool is_published;  /* a change that may not be applied by every thread */
-	bool is_late;       /* the log says so */
+	bool is_late;       /* a change takes long, and the log has told that */
 	bool is_notifying;  /* the service manager waits for the end of a reload */
 };
 

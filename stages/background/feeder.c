@@ -235,14 +235,12 @@ void feeder_upload_drop(struct upload *u)
 /* The images of the list have ended. */
 static void end_pass(struct feeder *f)
 {
+	unsigned max = f->service->storage.class->is_shared ? OBJECTS_RETRY_MS_MAX : RETRY_MS_MAX;
+
 	f->pass_ns = 0;
 	if (f->is_delayed) {
 		f->pass_ns = clock_ns() + f->retry_ms * NS_PER_MS;
-		f->retry_ms *=
-			f->retry_ms < (f->service->storage.class->is_shared ? OBJECTS_RETRY_MS_MAX
-		                                                            : RETRY_MS_MAX)
-				? 2
-				: 1;
+		f->retry_ms *= f->retry_ms < max ? 2 : 1;
 		f->has_more = true;
 	} else {
 		f->retry_ms = RETRY_MS_MIN;

@@ -343,13 +343,12 @@ int sweep_init(struct sweep *r, struct image_service *s, const _Atomic bool *has
 {
 	r->has_quotas = has_quotas;
 	r->st = &s->storage;
-	r->wall_ahead_s = wall_ahead_s();
+	int64_t believed_s = wall_s();
 	/* An S3 store refuses a clock that is wrong. */
-	if (!r->st->class->is_shared) {
-		int64_t last_s = expiry_last_sweep(&s->store), now_s = wall_s();
+	int64_t last_s = r->st->class->is_shared ? 0 : expiry_last_sweep(&s->store);
 
-		if (last_s && now_s > last_s)
-			r->wall_ahead_s -= now_s - last_s;
-	}
+	if (last_s && last_s < believed_s)
+		believed_s = last_s;
+	r->wall_ahead_s = believed_s - boot_s();
 	return feeder_init(&r->feeder, &sweep_class, s);
 }

@@ -76,19 +76,24 @@ static int listener_open(const struct sockaddr_storage *address, socklen_t lengt
 	return fd;
 }
 
+/* As listener_open(), and logs a failure. */
+static int open_logged(const char *key, const char *listen, const struct sockaddr_storage *address,
+                       socklen_t length, enum log_level level)
+{
+	int fd = listener_open(address, length, false);
+
+	if (fd < 0)
+		log_write(level, "%s%s = %s: %s", conf_place(key), key, listen, strerror(-fd));
+	return fd;
+}
+
 int listener_open_at(const char *key, const char *listen, enum log_level level)
 {
 	struct sockaddr_storage address;
 	socklen_t length;
 	int err = listener_resolve(key, listen, &address, &length);
 
-	if (err)
-		return err;
-	int fd = listener_open(&address, length, false);
-
-	if (fd < 0)
-		log_write(level, "%s%s = %s: %s", conf_place(key), key, listen, strerror(-fd));
-	return fd;
+	return err ? err : open_logged(key, listen, &address, length, level);
 }
 
 static bool address_of(int fd, struct sockaddr_storage *address)
@@ -405,13 +410,12 @@ static int check_place(struct place *p)
 	struct sockaddr_storage address = p->address;
 
 	take_port(&address);
-	int fd = listener_open(&address, p->length, false);
+	int fd = open_logged(p->key, p->listen, &address, p->length, LOG_LEVEL_ERROR);
 
-	if (fd >= 0)
-		close(fd);
-	else
-		log_error("%s%s = %s: %s", conf_place(p->key), p->key, p->listen, strerror(-fd));
-	return fd < 0 ? fd : 0;
+	if (fd < 0)
+		return fd;
+	close(fd);
+	return 0;
 }
 
 int listener_set_check(const struct conf *conf)

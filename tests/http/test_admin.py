@@ -49,7 +49,7 @@ def test_own_listener_serves_admin_paths_only_there(start):
 
 
 def test_admin_paths_are_not_public_behind_a_known_proxy(start):
-    """Its requests come from a loopback address, whoever asks."""
+    """The requests of a proxy come from a loopback address, whoever has sent them."""
     daemon = start("server.admin_listen=127.0.0.1:0", "server.trusted_proxies=192.0.2.1")
     assert statuses(daemon.client) == [200, 200, 404, 404]
     assert statuses(daemon.admin) == [200, 200, 200, 200]
