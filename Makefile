@@ -250,10 +250,6 @@ $B/man/darkroomd.ini.5: conf/darkroomd.ini.5.in scripts/keys-to-mdoc $B/darkroom
 	@mkdir -p $(@D)
 	$(call say,MAN)scripts/keys-to-mdoc $B/darkroomd $< > $@
 
-# The shipped configuration is what the table of keys generates; a unit test compares them.
-conf/darkroomd.ini: FORCE $B/darkroomd
-	$(call say,KEYS)$B/darkroomd --keys > $B/darkroomd.ini && cmp -s $B/darkroomd.ini $@ || cp $B/darkroomd.ini $@
-
 install: install-bin install-conf install-man install-systemd install-completion install-doc
 
 install-bin: $(PROGRAMS:%=$B/%)

@@ -2,7 +2,7 @@
  * conf.h - the configuration: one typed struct, read from an INI file and -o overrides.
  *
  * Every key is one row of a table (conf_rows.h) with its type, range, default and help text. The
- * struct, parsing, messages, the dump, the shipped INI file and its man page all come from that
+ * struct, parsing, messages, the dump, darkroomd --keys and the man page all come from that
  * table. Words are kept as the enumerators of their row. An unknown section or key, a bad value or
  * a duplicate is an error that names file, line, the offending text and what was expected. Checks
  * that compare several keys are in daemon/check_all.h. Nothing here knows HTTP or JPEG beyond the

@@ -84,7 +84,7 @@ const struct conf_key *conf_key_find(const char *section, const char *name)
 	.size = sizeof(struct conf_##section), .max = (max_),                                  \
 	.count = offsetof(struct conf, section##_count)
 
-/* In the order of the shipped file: what most sites change comes first. */
+/* In the order of darkroomd --keys: what most sites change comes first. */
 static const struct conf_section sections[] = {
 	{ ONE(server) },
 	{ ONE(log) },

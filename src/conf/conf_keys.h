@@ -39,7 +39,7 @@ const struct conf_key *conf_key_at(size_t index);
 /* The row of the key; section is that of the row. NULL: unknown. */
 const struct conf_key *conf_key_find(const char *section, const char *name);
 
-/* The section at the index, in the order of the shipped file; NULL after the last. */
+/* The section at the index, in the order of darkroomd --keys; NULL after the last. */
 const struct conf_section *conf_section_at(size_t index);
 
 /* The section that a file calls by the title, and the name behind the title's dot or "". NULL:

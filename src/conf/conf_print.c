@@ -21,8 +21,7 @@
 #define HELP_COLUMNS 70 /* of a policy */
 
 static const char head[] =
-	"; darkroomd.ini - the configuration of darkroomd: every key with its default.\n"
-	"; Generated from the table of keys (make conf/darkroomd.ini); darkroomd --keys prints it.\n"
+	"; darkroomd.ini - every key with its default, as darkroomd --keys prints them.\n"
 	";\n"
 	"; Check a file with: darkroomd -t -c FILE. Set a key on the command line with:\n"
 	"; -o SECTION.KEY=VALUE. A key that is left out has the default that is shown here.\n"

@@ -1,6 +1,6 @@
 /*
  * conf_print.h - INI files: a configuration, and the documentation of all keys, for darkroomd
- * --keys, conf/darkroomd.ini, and with scripts/keys-to-mdoc the man page darkroomd.ini(5).
+ * --keys, and with scripts/keys-to-mdoc the man page darkroomd.ini(5).
  */
 #ifndef DARKROOM_CONF_CONF_PRINT_H
 #define DARKROOM_CONF_CONF_PRINT_H

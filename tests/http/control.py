@@ -5,7 +5,7 @@ import re
 import signal
 import socket
 
-from darkroom import CONFIG, PER_CONNECTION, POLICY, eventually, overrides, run, slow
+from darkroom import PER_CONNECTION, POLICY, eventually, every_key, overrides, run, slow
 
 # With one connection for each of two threads, the other connections of a load would wait forever.
 FIRST = "cohort" if PER_CONNECTION else POLICY or "drain"
@@ -23,7 +23,7 @@ class Site:
                             policy="", **options)
 
     def write(self, policy, *edits):
-        text = re.sub(r"(?m)^policy = .*", f"policy = {policy}", CONFIG.read_text())
+        text = re.sub(r"(?m)^policy = .*", f"policy = {policy}", every_key())
         for old, new in edits:
             assert old in text
             text = text.replace(old, new)

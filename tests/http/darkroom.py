@@ -67,6 +67,12 @@ def run(*arguments, timeout=180):
     return done
 
 
+@functools.cache
+def every_key():
+    """Returns a configuration that sets every key, to its default."""
+    return run("--keys").stdout
+
+
 def overrides(*settings):
     """Returns -o for each setting."""
     return [word for setting in settings for word in ("-o", setting)]

@@ -9,10 +9,10 @@ import subprocess
 import pytest
 
 import pictures
-from darkroom import CONFIG, IS_SANITIZED, command, overrides, run
+from darkroom import CONFIG, IS_SANITIZED, command, every_key, overrides, run
 
 SMALL = pictures.photo_jpeg(320, 240, 2)
-CONFIG_LINES = CONFIG.read_text().splitlines() if CONFIG.exists() else []
+KEY_LINES = every_key().splitlines()
 
 
 # ---- command line ----
@@ -69,9 +69,9 @@ def test_missing_configuration_is_reported(tmp_path):
 
 
 def keys():
-    """Returns [(index of line, section, key)] of the shipped file."""
+    """Returns [(index of line, section, key)] of --keys."""
     section, found = "", []
-    for i, line in enumerate(CONFIG_LINES):
+    for i, line in enumerate(KEY_LINES):
         if match := re.match(r"\[([^]]+)\]", line):
             section = match[1]
         elif match := re.match(r"([a-z_]+)\s*=", line):
@@ -97,7 +97,7 @@ def test_shipped_configuration_is_complete():
 
 def commented():
     section = ""
-    for line in CONFIG_LINES:
+    for line in KEY_LINES:
         if match := re.match(r"\[([^]]+)\]", line):
             section = match[1]
         elif match := re.match(r"[;#]\s*([a-z_]+)\s*=", line):
@@ -109,7 +109,7 @@ def commented():
 def test_every_key_is_validated(tmp_path, index, section, key, bad):
     if bad == "-1" and (section, key) == ("server", "root"):
         pytest.skip("every name is valid")
-    lines = list(CONFIG_LINES)
+    lines = list(KEY_LINES)
     lines[index] = f"{key} = {bad}"
     status, text = check(tmp_path, "\n".join(lines) + "\n")
     assert status == 78, text

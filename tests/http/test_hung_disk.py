@@ -9,7 +9,7 @@ import pytest
 
 import pictures
 from control import FIRST, OTHER, ctl
-from darkroom import CONFIG, IS_SANITIZED, eventually, slow
+from darkroom import IS_SANITIZED, eventually, every_key, slow
 from nodes import free_port
 from slow_disk import SlowDisk
 from test_nodes import ask_agent
@@ -31,7 +31,7 @@ class Hung:
         self.manager = Manager(str(tmp_path / "notify"))
         stack.callback(self.manager.socket.close)
         self.config = tmp_path / "site.ini"
-        self.config.write_text(CONFIG.read_text())
+        self.config.write_text(every_key())
         self.agent = free_port()
         self.daemon = start("server.admin_listen=127.0.0.1:0", "server.admin_control=yes",
                             f"server.agent_listen=127.0.0.1:{self.agent}",
@@ -83,7 +83,7 @@ def test_commands_are_answered_and_tell_who_is_late(hung):
 
 def test_a_reload_ends_and_the_manager_hears_of_it(hung):
     manager = hung.manager
-    hung.config.write_text(CONFIG.read_text().replace("level = info", "level = notice"))
+    hung.config.write_text(every_key().replace("level = info", "level = notice"))
     manager.forget()
     hung.daemon.signal(signal.SIGHUP)
     within_a_second(lambda: manager.wait_for("RELOADING"))

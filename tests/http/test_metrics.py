@@ -9,7 +9,7 @@ import pytest
 
 import pictures
 from client import form
-from darkroom import CONFIG, IS_SANITIZED, TooLate, attempts, eventually, run, slow
+from darkroom import IS_SANITIZED, TooLate, attempts, eventually, every_key, run, slow
 from prometheus_text import Malformed, Metrics, parse
 
 SMALL = pictures.photo_jpeg(320, 240, 2)
@@ -138,7 +138,7 @@ def test_requests_are_measured_by_route(start):
 
 def test_reloads_are_reported(start, tmp_path):
     config = tmp_path / "site.ini"
-    good = CONFIG.read_text()
+    good = every_key()
     config.write_text(good)
     daemon = start(config=config)
     started = scrape(daemon)("darkroom_config_last_reload_success_timestamp_seconds")

@@ -11,14 +11,14 @@ import pytest
 
 import pictures
 from client import Closed, chunked
-from darkroom import CONFIG, LEAST_THREADS, eventually, load, slow
+from darkroom import LEAST_THREADS, eventually, every_key, load, slow
 from control import command
 from store_files import directory_of
 
 RELOADS = int(os.environ.get("DARKROOM_RELOADS", load(60, 15)))
 SMALL = pictures.photo_jpeg(120, 80, 1)
 JPEG = [("Content-Type", "image/jpeg")]
-ORIGINAL = CONFIG.read_text()
+ORIGINAL = every_key()
 OTHER_VARIANTS = """
 [variant.tiny]
 operations = scale 32x32 cover

@@ -15,7 +15,7 @@ import tempfile
 import pytest
 
 import pictures
-from darkroom import CONFIG, IS_SANITIZED, ROOT, eventually, run
+from darkroom import CONFIG, IS_SANITIZED, ROOT, eventually, every_key, run
 from store_files import directory_of
 
 pytestmark = pytest.mark.also_with("thread-per-connection")
@@ -129,10 +129,10 @@ def replace(path, text):
 
 def test_replaced_configuration_can_be_reloaded(start, tmp_path):
     path = tmp_path / "site.ini"
-    path.write_text(CONFIG.read_text())
+    path.write_text(every_key())
     daemon = start(config=path)
     for value in (7, 8):
-        replace(path, CONFIG.read_text().replace("wait_timeout = 10s", f"wait_timeout = {value}s"))
+        replace(path, every_key().replace("wait_timeout = 10s", f"wait_timeout = {value}s"))
         daemon.signal(signal.SIGHUP)
         assert daemon.says(f"server.wait_timeout = {value}s"), daemon.log
     path.unlink()
@@ -145,10 +145,10 @@ def test_configuration_is_found_through_links_and_from_the_directory_of_the_star
     daemons in /."""
     (tmp_path / "etc").mkdir()
     path = tmp_path / "etc" / "site.ini"
-    path.write_text(CONFIG.read_text())
+    path.write_text(every_key())
     (tmp_path / "link.ini").symlink_to(path)
     daemon = start(config=str(tmp_path / "link.ini").lstrip("/"))
-    replace(path, CONFIG.read_text().replace("wait_timeout = 10s", "wait_timeout = 7s"))
+    replace(path, every_key().replace("wait_timeout = 10s", "wait_timeout = 7s"))
     daemon.signal(signal.SIGHUP)
     assert daemon.says("server.wait_timeout = 7s"), daemon.log
 
@@ -252,7 +252,7 @@ def test_another_user_owns_everything(start):
     root = pathlib.Path(tempfile.mkdtemp(prefix="darkroom-", dir="/tmp"))
     os.chown(root, nobody.pw_uid, nobody.pw_gid)
     config = root / "site.ini"
-    config.write_text(CONFIG.read_text())
+    config.write_text(every_key())
     try:
         daemon = start("server.user=nobody", store=root / "store", config=config)
         image = daemon.image(SMALL)

@@ -15,7 +15,7 @@ import pytest
 
 import pictures
 from client import Closed
-from darkroom import CONFIG, IS_SANITIZED, POLICY, Daemon, eventually, load, slow
+from darkroom import IS_SANITIZED, POLICY, Daemon, eventually, every_key, load, slow
 from store_files import directory_of
 from uploads import check_stored
 
@@ -90,7 +90,7 @@ def watched(manager, seconds):
 
 def test_service_reports_its_life_to_the_manager(start, tmp_path, manager):
     config = tmp_path / "site.ini"
-    config.write_text(CONFIG.read_text())
+    config.write_text(every_key())
     daemon = start(config=config, environ=watched(manager, slow(1)), wait=False)
     message = manager.wait_for("READY")
     assert message["READY"] == "1" and f"policy {POLICY or 'drain'}" in message["STATUS"]

@@ -13,7 +13,7 @@ import time
 import pytest
 
 import pictures
-from darkroom import BINARY, CONFIG, ROOT, eventually, run
+from darkroom import BINARY, ROOT, eventually, every_key, run
 from store_files import directory_of, files_of, move_to_old_place, spool
 from test_tokens import File
 
@@ -201,7 +201,7 @@ def recipe(start, tmp_path):
     def run_recipe(title, store=daemon.store, conf=config, port=daemon.port, may_find=False,
                    **variables):
         if conf == config:
-            config.write_text(CONFIG.read_text().replace("root = /var/lib/darkroom",
+            config.write_text(every_key().replace("root = /var/lib/darkroom",
                                                          f"root = {store}"))
         script = recipes()[title].replace("/etc/darkroom/darkroomd.ini", str(conf)).replace(
             "/var/lib/darkroom", str(store)).replace("127.0.0.1:8080", f"{daemon.host}:{port}")
@@ -285,7 +285,7 @@ def test_recipe_begin_with_a_directory_of_pictures(start, recipe, tmp_path):
 def test_recipe_i_changed_a_size(start, recipe, tmp_path):
     store = tmp_path / "sizes"
     config = tmp_path / "changed.ini"
-    text = CONFIG.read_text().replace("root = /var/lib/darkroom", f"root = {store}").replace(
+    text = every_key().replace("root = /var/lib/darkroom", f"root = {store}").replace(
         "keep_originals = no", "keep_originals = yes")
     config.write_text(text)
     daemon = start(config=config, store=store)

@@ -9,7 +9,7 @@ import pytest
 
 import pictures
 from client import chunked
-from darkroom import CONFIG, eventually, run, slow
+from darkroom import CONFIG, eventually, every_key, run, slow
 
 SMALL = pictures.photo_jpeg(320, 240, 2)
 JPEG = ("Content-Type", "image/jpeg")
@@ -237,11 +237,11 @@ def test_bad_file_keeps_the_old_tokens(guarded, file):
 
 def test_bad_file_fails_the_reload(start, file, tmp_path):
     config = tmp_path / "site.ini"
-    config.write_text(CONFIG.read_text())
+    config.write_text(every_key())
     daemon = start(f"access.tokens_file={file.path}", config=config)
     file.path.write_text("nonsense\n")
     assert daemon.says("cannot reload; the tokens stay unchanged")
-    config.write_text(CONFIG.read_text().replace("wait_timeout = 10s", "wait_timeout = 7s"))
+    config.write_text(every_key().replace("wait_timeout = 10s", "wait_timeout = 7s"))
     daemon.signal(signal.SIGHUP)
     assert daemon.says("configuration: the file is wrong; it stays unchanged")
     assert "wait_timeout = 7s" not in daemon.log_until_now()

@@ -89,7 +89,12 @@ class System:
         for line in text.splitlines():
             key = line.split("=")[0].strip()
             config, n = re.subn(rf"^;?{key} =.*$", line, config, count=1, flags=re.M)
-            assert n == 1, line  # the examples of groups have the same keys behind it
+            if n == 0:
+                before = self.succeed("darkroomd --keys").split(f"\n{key} =")[0]
+                head = re.findall(r"^\[.*\]$", before, re.M)[-1]
+                if f"\n{head}\n" not in config:
+                    config += f"\n{head}\n"
+                config = config.replace(f"\n{head}\n", f"\n{head}\n{line}\n")
         self.write(CONFIG, config)
 
     def configure(self, text="", unit=""):
