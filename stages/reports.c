@@ -237,10 +237,10 @@ static const struct figure figures[] = {
 	  "Lines logged, by kind." },
 	{ LOG, REPORT(log.access), "access", LABEL("log_lines_total", "kind", "access"), NULL },
 	{ LOG, REPORT(log.suppressed), "suppressed", NULL, NULL },
-	{ LOG, REPORT(log.failed), "failed", NULL, NULL },
+	{ LOG, REPORT(log.failed), "failed", LABEL("log_dropped_total", "kind", "unwritten"),
+	  "Lines lost: the log's reader was too slow, or they could not be written." },
 	{ DROPPED, REPORT(log.messages_dropped), "messages",
-	  LABEL("log_dropped_total", "kind", "message"),
-	  "Lines dropped because the log's reader was too slow, by kind." },
+	  LABEL("log_dropped_total", "kind", "message"), NULL },
 	{ DROPPED, REPORT(log.access_dropped), "access", LABEL("log_dropped_total", "kind", "access"),
 	  NULL },
 };

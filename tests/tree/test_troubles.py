@@ -1,6 +1,7 @@
 """Each row of "When something goes wrong" in darkroomd(8) has a test that looks for its message,
-and each message in it exists."""
+and each message in it exists. Each alert has a test that provokes it."""
 
+import ast
 import pathlib
 import re
 
@@ -149,3 +150,25 @@ def test_the_test_of_a_row_looks_for_its_message(head):
     text = re.sub(r'"\s*f?"', "", (ROOT / "tests" / PLAYED[head][0]).read_text())
     for words in parts(head):
         assert words in text, words
+
+
+def provoked(tree):
+    """Returns the alerts that assertions expect to fire: `fired == {"A", "B"}`, `"A" in fired`."""
+    return {constant.value for node in ast.walk(tree) if isinstance(node, ast.Assert)
+            for compare in ast.walk(node) if isinstance(compare, ast.Compare)
+            and isinstance(compare.ops[0], (ast.Eq, ast.In))
+            for side in (compare.left, *compare.comparators) if not isinstance(side, ast.Call)
+            for constant in ast.walk(side)
+            if isinstance(constant, ast.Constant) and isinstance(constant.value, str)}
+
+
+def test_every_alert_is_provoked():
+    rules = re.findall(r"- alert: Darkroom(\w+)",
+                       (ROOT / "conf/monitoring/alerts.yml").read_text())
+    tests = ast.parse((ROOT / "tests/http/test_alerts.py").read_text())
+    assert len(rules) >= 14 and not set(rules) - provoked(tests)
+
+
+def test_an_alert_that_may_not_fire_is_not_provoked():
+    tree = ast.parse('assert "A" not in f()\nassert x == {"B"}\nassert "C" in f("D")\nf("E")')
+    assert provoked(tree) == {"B", "C"}
