@@ -127,6 +127,7 @@ static const struct figure figures[] = {
 	  "limits.images_in_flight." },
 	{ IMAGES, COUNTERS(images_stored), "stored", "darkroom_images_stored_total",
 	  "Images stored with all variants." },
+	{ IMAGES, COUNTERS(last_stored_ns), "last_stored_ns", NULL, NULL },
 	{ IMAGES, COUNTERS(images_failed), "failed", "darkroom_images_failed_total",
 	  "Images that failed after they were admitted." },
 	{ IMAGES, COUNTERS(input_bytes_stored), "input_bytes_stored",

@@ -5,6 +5,7 @@
  * the thread of the stage before.
  */
 #include "app.h"
+#include "base/clock.h"
 #include "image/image.h"
 #include "log/log.h"
 #include "stages.h"
@@ -21,6 +22,7 @@ static void count(struct server_counters *c, const struct image *image)
 		          image->problem.detail);
 		return;
 	}
+	atomic_store_explicit(&c->last_stored_ns, clock_ns(), memory_order_relaxed);
 	counter_add_shared(&c->images_stored);
 	if (image->is_damaged)
 		counter_add_shared(&c->images_damaged);

@@ -13,6 +13,8 @@ import tempfile
 import time
 import urllib.request
 
+import invariants
+from invariants import Failed
 from machine import ROOT, busy_s, cores
 
 READY = re.compile(r"ready on (http://\S+)")
@@ -27,10 +29,6 @@ SPACE_BYTES = 4 << 30
 BYTES_PER_CORE_S = 30e6  # uploaded bytes that a core processes, for estimates of durations
 
 
-class Failed(Exception):
-    """A failed run, whose measurement is not valid."""
-
-
 class Daemon:
     """A darkroomd on a free port of the loopback interface, with a new store, for the duration of a
     block. wrapper: a program that runs the daemon. program: the daemon. environ: variables for it."""
@@ -43,12 +41,12 @@ class Daemon:
         self.program = program
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="daemon-", dir=work))
         self.log = self.directory / "log"
+        self.store = invariants.Store(self.directory / "store")
 
     def __enter__(self):
-        store = self.directory / "store"
-        store.mkdir()
+        self.store.root.mkdir()
         command = [*self.wrapper, self.program, "-c", self.config, "-o",
-                   "server.listen=127.0.0.1:0", "-o", "log.access=no", "-o", f"server.root={store}",
+                   "server.listen=127.0.0.1:0", "-o", "log.access=no", "-o", f"server.root={self.store.root}",
                    "-o", "overload.controller=off",  # a refusal would end an upload early
                    *(["-o", "server.user=root"] if os.geteuid() == 0 else [])]
         for option in self.options:
@@ -83,7 +81,7 @@ class Daemon:
     def profile(self):
         """Returns the costs of the stages since the start, for layout.profile."""
         return subprocess.run([self.program, "-c", self.config, "-o",
-                               f"server.root={self.directory / 'store'}", "ctl", "profile"],
+                               f"server.root={self.store.root}", "ctl", "profile"],
                               check=True, capture_output=True, text=True).stdout
 
     def cpu_s(self):
@@ -92,14 +90,13 @@ class Daemon:
         return sum(map(int, fields.split()[11:13])) / os.sysconf("SC_CLK_TCK")
 
     def wait_until_idle(self):
-        """Waits until all images that were answered early are stored. Returns the time of
-        time.monotonic() at which the last one was."""
+        """Waits until all images that were answered early are stored. Returns /stats."""
         deadline = time.monotonic() + IDLE_TIMEOUT
-        while self.stats()["images"]["in_flight"]:
+        while (stats := self.stats())["images"]["in_flight"]:
             if time.monotonic() > deadline:
                 raise self._failed("has images in flight after the load has ended")
             time.sleep(0.02)
-        return last_stored(self.directory / "store") - time.time() + time.monotonic()
+        return stats
 
     def _end(self, number):
         if self.process.poll() is None:
@@ -110,12 +107,6 @@ class Daemon:
         status = self._end(signal.SIGTERM if kind is None else signal.SIGKILL)
         if kind is None and status != 0:
             raise self._failed(f"ended with status {status}")
-
-
-def last_stored(store):
-    """Returns the time of time.time() at which the last image became visible in the store: the rename
-    of its directory into ROOT/SPAN/XX changed that one."""
-    return max(part.stat().st_mtime for part in store.glob("????/??"))
 
 
 class Bench:
@@ -145,11 +136,13 @@ class Bench:
 
     def load(self, daemon, *arguments, files=None, may_fail=False):
         """Runs the load generator. Returns its report, with the CPU time of other programs, and one
-        row for each request. may_fail: requests may fail, and are in the report."""
+        row for each request. may_fail: requests may fail, and are in the report. Fails if the run
+        breaks an invariant."""
         rows = daemon.directory / "requests.csv"
         command = [ROOT / "build" / "darkroom-load", "--json", "--quiet", "--csv",
                    rows, "--server-pid", daemon.process.pid, *arguments, daemon.url + "/images",
                    files or self.files]
+        stored = daemon.stats()["images"]["stored"]
         before, cpu_s = busy_s() - children_cpu_s(), daemon.cpu_s()
         bind = (lambda: os.sched_setaffinity(0, self.load_cpus)) if self.load_cpus else None
         done = subprocess.run([str(part) for part in command], capture_output=True, text=True,
@@ -158,11 +151,17 @@ class Bench:
             raise Failed(f"darkroom-load ended with status {done.returncode}: "
                          f"{done.stderr}{done.stdout[:2000]}")
         report = json.loads(done.stdout)
-        report["stored_s"] = daemon.wait_until_idle() - report["start_monotonic_ns"] / 1e9
+        stats = daemon.wait_until_idle()
+        report["stored_s"] = 1e-9 * (stats["images"]["last_stored_ns"]
+                                     - report["start_monotonic_ns"])
         report["cpu_s"] = daemon.cpu_s() - cpu_s
         report["others_cpu_s"] = busy_s() - children_cpu_s() - before - report["cpu_s"]
         with rows.open(newline="") as file:
-            return report, list(csv.DictReader(file))
+            rows = list(csv.DictReader(file))
+        daemon.store.check(rows, stats, stored)
+        invariants.check_cpu(report["cpu_s"], max(report["makespan_s"], report["stored_s"]),
+                             self.server_cores())
+        return report, rows
 
     def server_cores(self):
         return len(self.cpus) or cores()
