@@ -1,14 +1,20 @@
-"""Statistics of paired runs: intervals of ratios, Holm's correction, and the number of rounds.
+"""Statistics of paired runs: intervals of ratios, verdicts on several of them, and rounds.
 
 The runs of a round share the state of the machine. So two configurations are compared by the
 logarithms of their ratios, one for each round, whose mean has an interval by Student's t.
+
+"All ratios are in their regions" is an intersection-union test: each interval must be in its region
+by itself, without a correction (Berger 1982). "One of them is not" has many chances to be wrong, and
+is corrected for the number of ratios (Holm 1979).
 """
 
 import collections
+import functools
 import math
 import statistics
 
-ALPHA = 0.05  # of a family of comparisons: the chance of one wrong decision or more
+ALPHA = 0.05  # the chance of a wrong verdict
+ROUNDS_MAX = 1000  # that rounds_to_decide() looks at
 POWER = 0.8   # the chance that a difference of the detectable size is found
 
 HOLDS, HOLDS_NOT, OPEN = "holds", "does not hold", "cannot be told"
@@ -90,16 +96,36 @@ class Pairs:
                         math.inf if math.isinf(half) else math.exp(self.mean + half), 1 - alpha)
 
     def p_value(self, region):
-        """Returns the least alpha at which the interval decides whether the ratio is in the
-        region."""
-        if self.rounds < 2:
+        """Returns the least alpha at which the interval is outside of the region, or 1 if the ratio is
+        inside."""
+        low, high = region
+        if self.rounds < 2 or low < math.exp(self.mean) < high:
             return 1.0
-        distance = min(abs(self.mean - math.log(edge)) for edge in region
-                       if 0 < edge < math.inf)
         error = self._error()
         if error == 0:
-            return 0.0 if distance > 0 else 1.0
-        return t_tails(distance / error, self.rounds - 1)
+            return 0.0
+        return t_tails(self._distance(region) / error, self.rounds - 1)
+
+    def _distance(self, region):
+        """Returns the distance of the ratio from the nearest end of the region."""
+        return min(abs(self.mean - math.log(edge)) for edge in region if 0 < edge < math.inf)
+
+    def rounds_to_decide(self, region, alpha=ALPHA):
+        """Returns the rounds after which an interval of this mean and spread decides with a chance of
+        POWER, or None if that needs more than ROUNDS_MAX, or there is one round."""
+        if self.rounds < 2:
+            return None
+        distance, spread = self._distance(region), statistics.stdev(self.logs)
+        return next((rounds for rounds in range(2, ROUNDS_MAX + 1) if _reach(rounds, alpha)
+                     * spread <= distance), None)
+
+
+@functools.cache
+def _reach(rounds, alpha):
+    """Returns the distance, in spreads of one comparison, that this number of rounds decides with a
+    chance of POWER."""
+    return ((t_quantile(1 - alpha / 2, rounds - 1) + t_quantile(POWER, rounds - 1))
+            / math.sqrt(rounds))
 
 
 def holm(p_values, alpha=ALPHA):
@@ -127,15 +153,30 @@ def decide(interval, region):
 
 def family(comparisons):
     """Decides a claim that consists of several comparisons, each (pairs, region). It holds if each
-    holds, and does not hold if one does not. Returns the verdict and the interval of each
-    comparison, corrected for their number."""
+    holds by itself, and does not hold if one does not after the correction for their number. Returns
+    the verdict, the interval of each comparison by itself, and what each of them says."""
+    if not comparisons:
+        return OPEN, [], []
+    intervals = [pairs.interval() for pairs, _ in comparisons]
     alphas = holm([pairs.p_value(region) for pairs, region in comparisons])
-    intervals = [pairs.interval(alpha) for (pairs, _), alpha in zip(comparisons, alphas)]
-    each = [decide(interval, region) for interval, (_, region) in zip(intervals, comparisons)]
-    if not each:
-        return OPEN, []
+    each = [HOLDS if decide(interval, region) == HOLDS
+            else HOLDS_NOT if decide(pairs.interval(alpha), region) == HOLDS_NOT else OPEN
+            for interval, alpha, (pairs, region) in zip(intervals, alphas, comparisons)]
     verdict = HOLDS_NOT if HOLDS_NOT in each else OPEN if OPEN in each else HOLDS
-    return verdict, intervals
+    return verdict, intervals, each
+
+
+def rounds_to_decide(comparisons):
+    """Returns the rounds that would decide a claim if the ratios and spreads stay: until one ratio
+    outside refutes it, or until each inside is decided. None: more than ROUNDS_MAX, or unknown."""
+    def rounds(inside, alpha):
+        return [pairs.rounds_to_decide(region, alpha) for pairs, region in comparisons
+                if (region[0] < math.exp(pairs.mean) < region[1]) == inside]
+    outside = [count for count in rounds(False, ALPHA / len(comparisons)) if count]
+    if any(not low < math.exp(pairs.mean) < high for pairs, (low, high) in comparisons):
+        return min(outside, default=None)
+    counts = rounds(True, ALPHA)
+    return None if None in counts else max(counts)
 
 
 # ---- the design ----
@@ -157,11 +198,10 @@ def residual_spread(rows):
 
 def detectable(spread, rounds, comparisons=1):
     """Returns the smallest difference that this number of rounds finds with a chance of POWER, as a
-    share. It is that of the first of the comparisons, which Holm's correction treats worst."""
+    share, if that many comparisons are corrected for their number."""
     if rounds < 2:
         return math.inf
-    t = (t_quantile(1 - ALPHA / comparisons / 2, rounds - 1) + t_quantile(POWER, rounds - 1))
-    return t * math.sqrt(2 / rounds) * spread
+    return _reach(rounds, ALPHA / comparisons) * math.sqrt(2) * spread
 
 
 def rounds_needed(spread, difference):

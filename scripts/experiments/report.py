@@ -74,11 +74,13 @@ def _parts(results):
              "SEDA with fixed pools and with its controllers: an open loop of half the capacity, "
              "and twice the capacity within two bursts.", tables.bursts),
             ("bottleneck", "One bottleneck among idle stages",
-             "A ring of 15 stages without images, of which one spins (Gordon 4.3, tables 4.9 to "
-             "4.13). A round is a request; the best interval is a twentieth of the run.",
+             "A ring of 15 stages without images, of which one spins, as in Gordon 4.3 (tables 4.9 "
+             "to 4.13). His graph has three paths, of which one meets the bottleneck; here each "
+             "event meets it. A round is a request; the best interval is a twentieth of the run.",
              tables.bottleneck),
             ("ring", "Cost of a hand-over",
-             "One event goes round stages that do nothing, on one core (Welsh 5.8.2).",
+             "One event goes round stages that do nothing, on one thread with the policy cohort. "
+             "Welsh's ring (5.8.2) has a pool of one thread for each stage.",
              tables.ring),
             ("threads", "Degradation of threads",
              "Each task reads 8 KB of a cached file on a thread of its own (Welsh, figure 3).",
@@ -112,9 +114,9 @@ def text(results, command):
     for workload in results.workloads():
         lines += _policies(results, workload)
     lines += _parts(results)
-    lines.append("## Verdicts\n\nA verdict follows from intervals, which are corrected for the "
-                 "number of comparisons (Holm). After a ratio: \"?\" its interval does not decide, "
-                 "\"no\" it is outside.\n")
+    lines.append("## Verdicts\n\nA claim holds if the interval of 95 % of each ratio is within the "
+                 "bounds. It does not hold if one ratio is outside after Holm's correction for their "
+                 "number. After a ratio: \"?\" it is not decided, \"no\" it is outside.\n")
     lines += verdict_lines(verdicts)
     pictures = plots.names(results)
     if pictures:

@@ -2,6 +2,7 @@
 
 import collections
 import json
+import math
 import statistics
 
 import paired
@@ -59,6 +60,18 @@ class Results:
         shared = [mine[number] / theirs[number] for number in mine
                   if theirs.get(number) and mine[number]]
         return paired.Pairs(shared) if shared else None
+
+    def contrast(self, left, right, workload, metric, kind="policies"):
+        """Returns the ratios of the geometric means of two classes of configurations for the rounds
+        that have all of them, or None without such a round."""
+        logs = {}
+        for name in (*left, *right):
+            for run in self.runs(kind, name, workload):
+                logs.setdefault(run["round"], {})[name] = math.log(run[metric.key])
+        whole = [of for _, of in sorted(logs.items()) if left and len(of) == len(left) + len(right)]
+        return paired.Pairs([math.exp(statistics.fmean(of[name] for name in left)
+                                      - statistics.fmean(of[name] for name in right))
+                             for of in whole]) if whole and right else None
 
     def spread(self, workload, metric, kind="policies"):
         """Returns the residual spread of one run, or None with too few runs."""

@@ -31,11 +31,10 @@ def test_one_round_decides_nothing():
 
 def test_p_value_is_the_alpha_whose_interval_ends_at_the_bound():
     pairs = paired.Pairs([1.01, 1.03, 1.02, 1.05, 1.00])
-    p = pairs.p_value((1, math.inf))
-    assert pairs.interval(p).low == pytest.approx(1, abs=1e-9)
-    # With two bounds it is the nearer one.
-    p = pairs.p_value((1 / 1.03, 1.03))
-    assert pairs.interval(p).high == pytest.approx(1.03, abs=1e-9)
+    assert pairs.interval(pairs.p_value((0, 1))).low == pytest.approx(1, abs=1e-9)
+    # With two bounds it is the nearer one. A ratio inside is never outside.
+    assert pairs.interval(pairs.p_value((0.98, 1.01))).low == pytest.approx(1.01, abs=1e-9)
+    assert pairs.p_value((1, math.inf)) == 1
 
 
 def test_holm_is_that_of_his_paper():
@@ -66,26 +65,58 @@ def test_a_claim_of_several_comparisons_needs_all_and_one_refutes_it():
     assert paired.family([(more, region), (more, region)])[0] == paired.HOLDS
     assert paired.family([(more, region), (noise, region)])[0] == paired.OPEN
     assert paired.family([(more, region), (noise, region), (less, region)])[0] == paired.HOLDS_NOT
-    assert paired.family([]) == (paired.OPEN, [])
+    assert paired.family([]) == (paired.OPEN, [], [])
 
 
-def test_more_comparisons_widen_the_intervals():
-    pairs, region = paired.Pairs([1.01, 1.03, 1.02, 1.05, 1.00]), (1, math.inf)
-    alone = paired.family([(pairs, region)])[1][0]
-    noise = paired.Pairs([0.9, 1.1, 1.2, 0.85, 1.0])
-    among = paired.family([(pairs, region)] + [(noise, region)] * 9)[1][0]
-    assert among.low < alone.low and among.high > alone.high
+def test_all_needs_no_correction_and_one_of_them_does():
+    """A p-value of 0.02 is enough for each of ten ratios that must all be above 1, and for one that is
+    below. It is not enough for one of ten that may be below by chance."""
+    logs = [0.005, 0.03, 0.02, 0.012, 0.004, 0.001]
+    above, region = paired.Pairs([math.exp(x) for x in logs]), (1, math.inf)
+    below = paired.Pairs([math.exp(-x) for x in logs])
+    assert 0.01 < below.p_value(region) < 0.05
+    assert paired.family([(above, region)] * 10)[0] == paired.HOLDS
+    assert paired.family([(below, region)])[0] == paired.HOLDS_NOT
+    assert paired.family([(below, region)] + [(above, region)] * 9)[0] == paired.OPEN
 
 
-def test_equal_configurations_are_rarely_told_apart():
-    """With noise alone, at most 5 % of the families of ten comparisons decide anything."""
-    rng, wrong, families = random.Random(1), 0, 400
-    for _ in range(families):
-        comparisons = [(paired.Pairs([math.exp(rng.gauss(0, 0.01)) for _ in range(6)]),
-                        (1, math.inf)) for _ in range(10)]
-        _, intervals = paired.family(comparisons)
-        wrong += any(interval.low > 1 or interval.high < 1 for interval in intervals)
+def noise(rng, mean=0.0, rounds=6):
+    return paired.Pairs([math.exp(rng.gauss(mean, 0.01)) for _ in range(rounds)])
+
+
+@pytest.mark.parametrize("means, wrong_verdict", [
+    ([0.0] * 10, paired.HOLDS),                # on the border: not all are above 1
+    ([0.0] + [0.1] * 9, paired.HOLDS),         # the hardest case: only one is not
+    ([1e-9] * 10, paired.HOLDS_NOT),           # all are, by nothing
+])
+def test_wrong_verdicts_are_rare(means, wrong_verdict):
+    rng, families = random.Random(1), 400
+    wrong = sum(paired.family([(noise(rng, mean), (1, math.inf)) for mean in means])[0]
+                == wrong_verdict for _ in range(families))
     assert wrong <= 0.05 * families + 3 * math.sqrt(0.05 * 0.95 * families)
+
+
+@pytest.mark.parametrize("means", [[0.004], [0.004, 0.02], [-0.005, 0.02]])
+def test_the_rounds_that_would_tell_do(means):
+    rng, region, told = random.Random(5), (1, math.inf), 0
+    wide = [(noise(rng, mean, 4000), region) for mean in means]
+    rounds = paired.rounds_to_decide(wide)
+    assert 5 < rounds < 120
+    for _ in range(200):
+        told += paired.family([(noise(rng, mean, rounds), region) for mean in means])[0] != paired.OPEN
+    assert told / 200 > paired.POWER - 0.1
+    nothing = [(paired.Pairs([1.01, 0.99, 1.01, 0.99]), region)]
+    assert paired.rounds_to_decide(nothing) is None
+
+
+def test_swapped_rounds_widen_the_interval():
+    """The rounds differ by far more than the configurations; pairs of one round do not show it."""
+    state = [1, 1.3, 0.8, 1.15, 0.9, 1.05]
+    ours = [1.02 * of_round for of_round in state]
+    whole = paired.Pairs([a / b for a, b in zip(ours, state)]).interval()
+    ours[0], ours[1] = ours[1], ours[0]
+    swapped = paired.Pairs([a / b for a, b in zip(ours, state)]).interval()
+    assert whole.low > 1 > swapped.low and swapped.high > 1.1 > whole.high
 
 
 def test_residual_spread_leaves_out_rounds_and_configurations():

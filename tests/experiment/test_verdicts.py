@@ -19,7 +19,8 @@ RUN = {"makespan_s": 10.0, "responses_per_s": 100.0, "input_bytes_per_s": 40e6,
        "connections": 16, "others_cpu_use": 0.0}
 POLICIES = {"drain": "drain", "cohort": "cohort", "cohort-stacks": "cohort", "mg1": "mg1",
             "srpt": "srpt", "seda": "seda", "seda-malloc": "seda", "seda-underthreaded": "seda",
-            "thread-per-connection": "thread-per-connection"}
+            "thread-per-connection": "thread-per-connection",
+            "thread-per-connection-16": "thread-per-connection"}
 NOISE = (1.0, 1.001, 0.999, 1.0005, 0.9995)
 
 
@@ -43,13 +44,39 @@ def slower(*names, by=0.8):
     return {name: {"input_bytes_per_s": by} for name in names}
 
 
-def test_claim_1_compares_every_policy_with_every_pool():
-    pools = slower("seda", "seda-malloc", "seda-underthreaded")
+def test_claim_1_compares_the_classes():
+    """The geometric means of the classes decide, and not the worst pair."""
+    pools = slower("seda", "seda-malloc")
     assert claims.thread_per_core_beats_pools(runs(pools), 16).verdict == claims.HOLDS
     assert claims.thread_per_core_beats_pools(runs(), 16).verdict == claims.OPEN
-    # One thread-per-core policy slower than the pools refutes the claim.
     assert claims.thread_per_core_beats_pools(runs(pools | slower("mg1", by=0.79)),
-                                              16).verdict == claims.HOLDS_NOT
+                                              16).verdict == claims.HOLDS
+    core = slower("mg1", "srpt", "cohort", "cohort-stacks", by=0.9)
+    assert claims.thread_per_core_beats_pools(runs(core), 16).verdict == claims.HOLDS_NOT
+
+
+def test_a_contrast_is_that_of_a_textbook():
+    """Two of 8 and 2 to one of 2: the geometric mean 4 is twice as much."""
+    found = runs({"cohort": {"input_bytes_per_s": 8}, "mg1": {"input_bytes_per_s": 2},
+                  "seda": {"input_bytes_per_s": 2}}, own_noise=0)
+    contrast = found.contrast(["cohort", "mg1"], ["seda"], 16, results.THROUGHPUT)
+    assert contrast.rounds == 5 and contrast.interval().ratio == pytest.approx(2)
+    assert found.contrast([], ["seda"], 16, results.THROUGHPUT) is None
+    found.lines.remove(found.runs("policies", "mg1", 16)[2])
+    assert found.contrast(["cohort", "mg1"], ["seda"], 16, results.THROUGHPUT).rounds == 4
+
+
+def test_only_the_papers_configurations_are_in_its_classes():
+    own = slower("drain", by=0.1) | slower("seda", "seda-malloc")
+    verdict = claims.thread_per_core_beats_pools(runs(own), 16)
+    assert verdict.verdict == claims.HOLDS and "drain" not in " ".join(verdict.numbers)
+    assert claims.thread_per_core_is_alike(runs(slower("drain", by=0.1)), 16).verdict == claims.HOLDS
+
+
+def test_an_undecided_claim_says_how_many_rounds_would_decide_it():
+    verdict = claims.thread_per_core_is_alike(runs(slower("mg1", by=0.9795)), 16)
+    assert verdict.verdict == claims.OPEN
+    assert verdict.numbers[-1].startswith("About ") or verdict.numbers[-1].startswith("More than ")
 
 
 def test_claim_1_leaves_out_pools_of_wrong_size():
@@ -60,7 +87,7 @@ def test_claim_1_leaves_out_pools_of_wrong_size():
 
 
 def test_claim_1b_compares_pools_with_thread_per_connection():
-    connection = slower("thread-per-connection", by=0.6)
+    connection = slower("thread-per-connection-16", by=0.6)
     assert claims.pools_beat_thread_per_connection(runs(connection), 16).verdict == claims.HOLDS
     assert claims.pools_beat_thread_per_connection(
         runs(slower("seda", "seda-malloc")), 16).verdict == claims.HOLDS_NOT
