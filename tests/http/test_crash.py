@@ -1,4 +1,4 @@
-"""Acknowledged uploads survive kill -9 under load. DARKROOM_KILLS is the number of kills (20)."""
+"""Acknowledged uploads survive kill -9 under load. DARKROOM_KILLS is the number of kills (8)."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from client import Closed
 from darkroom import Daemon, eventually, load, slow
 from store_files import check_same, files_of, made_by
 
-KILLS = int(os.environ.get("DARKROOM_KILLS", load(20, 4)))
+KILLS = int(os.environ.get("DARKROOM_KILLS", load(8, 3)))
 CONNECTIONS = 16
 JPEG = ("Content-Type", "image/jpeg")
 ASYNC = ("Prefer", "respond-async")

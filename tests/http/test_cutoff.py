@@ -7,7 +7,7 @@ import pytest
 
 import pictures
 from client import form
-from darkroom import PER_CONNECTION, ROOT, eventually, slow
+from darkroom import IS_SANITIZED, PER_CONNECTION, ROOT, eventually, slow
 
 JPEG = ("Content-Type", "image/jpeg")
 # Shorter than any piece of work between two checks of the clock, so that each check parks the work
@@ -25,7 +25,7 @@ def inputs():
     """Returns the sample pictures and larger ones of every kind, and some damaged files."""
     found = [p.read_bytes() for p in sorted((ROOT / "data" / "sample").glob("*.jpg"))]
     assert found
-    photo = pictures.photo(1200, 900, 5)
+    photo = pictures.photo(600, 450, 5) if IS_SANITIZED else pictures.photo(1200, 900, 5)
     found += [pictures.jpeg(photo, 92), pictures.jpeg(photo, 92, progressive=True),
               pictures.jpeg(photo, 92, subsampling=0), pictures.jpeg(photo.convert("L")),
               pictures.jpeg(photo.convert("CMYK")), pictures.jpeg(photo, 90, restart_marker_rows=1),

@@ -22,7 +22,7 @@ SIZES = [SMALL, pictures.photo_jpeg(1000, 750, 1),
 POLICIES = re.search(r"Policies: *(.*)", run("--help").stdout)[1].split(", ")
 if SETTINGS:  # a layout, which that policy does not have
     POLICIES.remove("thread-per-connection")
-SECONDS = float(os.environ.get("DARKROOM_SWITCH_S", "5"))
+SECONDS = float(os.environ.get("DARKROOM_SWITCH_S", "3"))
 EVERY = 0.2
 
 # The tests use all policies. The first one matters only for its kind of threads.

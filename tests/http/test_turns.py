@@ -7,7 +7,7 @@ import pytest
 
 import pictures
 from client import form_files
-from darkroom import PER_CONNECTION, POLICY, eventually, slow
+from darkroom import PER_CONNECTION, POLICY, eventually, load, slow
 from uploads import JPEG
 
 OTHER = "127.0.0.2"
@@ -113,7 +113,7 @@ def test_image_that_needs_much_memory_is_not_starved_by_others(start, source, mo
     huge = pictures.photo_jpeg(2400, 1600, 2, progressive=True)
     with uploads(daemon, 12, pictures.photo_jpeg(1200, 900, 1, progressive=True)) as statuses:
         assert eventually(lambda: waits(daemon) > 0, slow(60))
-        for _ in range(3):
+        for _ in range(load(3)):
             before = len(statuses)
             assert upload_from(daemon, source, huge)[0].status == 201
             assert len(statuses) - before < most
@@ -126,7 +126,7 @@ def test_small_images_are_not_starved_by_those_that_need_much_memory(start):
     huge = pictures.photo_jpeg(2400, 1600, 2, progressive=True)
     with uploads(daemon, 6, huge) as statuses:
         assert eventually(lambda: waits(daemon) > 0, slow(60))
-        for _ in range(5):
+        for _ in range(load(5)):
             before = len(statuses)
             assert upload_from(daemon, OTHER, SMALL)[0].status == 201
             assert len(statuses) - before < 20
