@@ -2,6 +2,7 @@
 
 import json
 import os
+import secrets
 import shutil
 import sys
 import time
@@ -12,6 +13,7 @@ import machine
 import options as command_line
 import plots
 import progress
+import quiet
 import readme
 import report
 import results
@@ -26,17 +28,20 @@ def make_dataset(options):
     run.make_dataset(options.dataset, options.scale, sys.stderr.fileno())
 
 
-def begin(options, path, command):
+def begin(options, bench, path, command):
     """Opens the raw results for appending. Returns the file and the lines of an interrupted run."""
     files = [file for file in options.files.rglob("*") if file.suffix in (".jpg", ".jpeg")]
     if not files:
         raise ValueError(f"{options.files}: no JPEG files found")
-    header = machine.describe() | {"files": len(files),
+    # seed, requests: those of the first start.
+    header = machine.describe() | {"seed": options.seed, "requests": 0, "files": len(files),
                                    "file_bytes": sum(file.stat().st_size for file in files),
                                    "options": options.option, "command": command}
     lines = results.read(path) if path.exists() else []
     if lines:
-        for key in ("cpu", "cores", "commit", "files", "file_bytes", "options"):
+        results.check_order(lines)
+        for key in ("cpu", "cores", "commit", "files", "file_bytes", "options",
+                    *(["seed"] if options.seed is not None else [])):
             if lines[0].get(key) != header[key]:
                 raise ValueError(f"{path} has results of another experiment "
                                  f"({key}: {lines[0].get(key)!r}, now {header[key]!r}): "
@@ -45,7 +50,11 @@ def begin(options, path, command):
         if header["load_average"] > BUSY * header["cores"]:
             print(f"This machine is busy (load average {header['load_average']}): the results "
                   "will be noisy.", file=sys.stderr)
-        lines = [header]
+        lines = [header | {"seed": secrets.randbelow(10**6) if options.seed is None
+                           else options.seed}]
+        bench.calibrate(machine.ROOT / "conf" / "drain.ini")
+        lines[0]["requests"] = bench.requests
+    bench.requests = lines[0].get("requests", 0)
     # The file is rewritten without the unfinished line of an interrupted run.
     temporary = path.with_suffix(".new")
     temporary.write_text("".join(json.dumps(line) + "\n" for line in lines))
@@ -53,22 +62,26 @@ def begin(options, path, command):
     return path.open("a"), lines
 
 
+def new_bench(options):
+    return run.Bench(options.files, options.work, options.option, options.server_cpus,
+                     options.load_cpus, options.warm_up, options.run_s)
+
+
 def measure(options, path, end_s, command):
     """Measures until all is done, or the time of time.monotonic() is reached. Returns the number
     of measurements that are left."""
-    out, lines = begin(options, path, command)
-    bench = run.Bench(options.files, options.work, options.option, options.server_cpus,
-                      options.load_cpus, options.warm_up)
+    bench = new_bench(options)
+    out, lines = begin(options, bench, path, command)
     done = {(line["kind"], line["name"], line["workload"], line["round"])
             for line in lines if "round" in line}
-    left = [each for each in jobs.jobs(options, bench) if job.key(each) not in done]
+    left = [each for each in jobs.jobs(options, bench, lines[0]["seed"])
+            if job.key(each) not in done]
     if done:
         print(f"{path} already has {len(done)} measurements; {len(left)} left.", file=sys.stderr)
     shown = progress.Progress(left)
     if left:
-        print(f"{len(left)} measurements take about {progress.duration(shown.remaining())}, until "
-              f"{progress.clock(shown.remaining())}. Interrupt and repeat the command at will: it "
-              "continues.", file=sys.stderr)
+        print(f"{progress.plan(left)}\nInterrupt and repeat the command at will: it continues.",
+              file=sys.stderr)
     at_round = None
     with out:
         for number, each in enumerate(left):
@@ -76,12 +89,10 @@ def measure(options, path, end_s, command):
                 return len(left) - number
             bench.sweep(is_over=each.round != at_round)
             at_round = each.round
-            line = dict(zip(("kind", "name", "workload", "round"), job.key(each)))
-            load, usage = round(machine.load_average(), 2), machine.Usage()
-            line |= shown.run(each)
-            line |= {"load_average": load, "others_cpu_share": usage.of_others()}
-            out.write(json.dumps(line) + "\n")
-            out.flush()
+            for line in quiet.lines(each, shown.run, options.others / 100):
+                out.write(json.dumps(line) + "\n")
+                out.flush()
+            shown.end(each)
     return 0
 
 
@@ -98,6 +109,9 @@ def unfinished(options, left, usage):
 def main():
     options = command_line.parse(sys.argv[1:])
     command = " ".join(["scripts/experiment", *sys.argv[1:]])
+    if options.plan:
+        print(progress.plan(jobs.jobs(options, new_bench(options), options.seed)))
+        return 0
     left, usage = 0, machine.Usage()
     end_s = time.monotonic() + 60 * options.within
     path = options.out / "raw.jsonl"

@@ -2,8 +2,8 @@
 
 A claim is a family of comparisons, each of a ratio and the region where it must be. It holds if all
 intervals are within their regions. It does not hold if one is outside after a correction for their
-number. Otherwise it cannot be told (paired.py). A claim on classes of configurations is one ratio, of
-their geometric means.
+number. Otherwise it cannot be told (paired.py). A claim on classes of configurations is one ratio,
+of their geometric means.
 """
 
 import collections
@@ -95,8 +95,8 @@ def _contrast(text, results, left, right, workload):
 
 def thread_per_core_beats_pools(results, workload):
     core, pools, _ = _classes(results, workload).values()
-    return _contrast("Thread-per-core policies have more throughput than pools of threads per stage",
-                     results, core, pools, workload)
+    return _contrast("Thread-per-core policies have more throughput than pools of threads per "
+                     "stage", results, core, pools, workload)
 
 
 def pools_beat_thread_per_connection(results, workload):
@@ -107,8 +107,8 @@ def pools_beat_thread_per_connection(results, workload):
 
 def thread_per_core_is_alike(results, workload):
     core = _classes(results, workload)[PER_CORE]
-    return _claim(f"The paper's thread-per-core policies are within 2 % of each other in throughput, "
-                  f"at {workload} connections.",
+    return _claim("The paper's thread-per-core policies are within 2 % of each other in "
+                  f"throughput, at {workload} connections.",
                   [(f"{a} : {b}", results.pairs(a, b, workload, r.THROUGHPUT), WITHIN)
                    for a, b in itertools.combinations(core, 2)])
 

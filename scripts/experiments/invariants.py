@@ -1,4 +1,4 @@
-"""When a run has ended, and what must be true of it: else its figures mean nothing, and it has failed.
+"""When a run has ended, and what must be true of it: else its figures mean nothing, and it fails.
 
 The end is when the last image was stored. The daemon counts the stored images and notes that time.
 The files of the store must say the same, since a wrong clock looks like a fast server.
@@ -22,8 +22,8 @@ class Store:
 
     def check(self, rows, stats, before):
         """Checks the images of some requests after all of them are stored: the daemon's counters,
-        and unless the store is elsewhere the files. rows: those of darkroom-load. stats: /stats now,
-        before: images.stored before the requests."""
+        and unless the store is elsewhere the files. rows: those of darkroom-load. stats: /stats
+        now, before: images.stored before the requests."""
         images, counted = stats["images"], stats["images"]["stored"] - before
         answered = {row["id"] for row in rows if row["status"][:1] == "2" and not row["error"]}
         unknown = sum(row["error"] not in ("", "unsent") for row in rows)  # without a whole answer
@@ -47,8 +47,9 @@ class Store:
         self.sound |= found.keys()
         newest_s = last_change_s(self.root)
         if newest_s and newest_s > images["last_stored_ns"] / 1e9:
-            raise Failed(f"the store has an image {newest_s - images['last_stored_ns'] / 1e9:.3f} s "
-                         "after the end of the run: the clock of the run is wrong")
+            late_s = newest_s - images["last_stored_ns"] / 1e9
+            raise Failed(f"the store has an image {late_s:.3f} s after the end of the run: the clock "
+                         "of the run is wrong")
 
 
 def _check_image(path):

@@ -17,11 +17,13 @@ def key(job):
 
 
 def closed(bench, name, path, connections, number, options=(), preload=""):
-    """Sends each file once in a closed loop, after a warm-up. Returns the results of the run."""
+    """Sends each file once, or the requests of a run, in a closed loop after a warm-up. Returns the
+    results of the run."""
     with bench.daemon(path, options, run.preload_path(preload)) as daemon:
         bench.warm_up(daemon, connections)
         before = daemon.stats()
-        report, rows = bench.load(daemon, "-c", connections, "--seed", number + 1)
+        report, rows = bench.load(daemon, "-c", connections, "--seed", number + 1,
+                                  *(["-n", bench.requests] if bench.requests else []))
         stats = daemon.stats()
     return {"configuration": name, "connections": connections,
             **run.summary(report, rows, bench.server_cores()),

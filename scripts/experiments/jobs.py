@@ -12,7 +12,7 @@ import run
 import synthetic
 from job import Job, closed, linked, sample
 from machine import ROOT
-from plan import PRELOADS, configurations, rotated
+from plan import PRELOADS, configurations, place
 
 # Claim 6 compares cohort scheduling with full batches and with batches of one event.
 BATCHING = {"batches": (),
@@ -129,12 +129,14 @@ COMPARED = "policies", "batching", "layouts"
 QUICK_PARTS = tuple(name for name in PARTS if name != "caches")
 
 
-def jobs(options, bench):
-    """Returns all jobs, round by round. --quick has one round of most parts."""
+def jobs(options, bench, seed):
+    """Returns all jobs, round by round, each part in random order. --quick has one round of most
+    parts."""
     out = []
     for number in range(options.rounds):
         for name in options.parts:
             of_round, rounds = PARTS[name]
             if number < (1 if options.quick and name not in COMPARED else rounds):
-                out += rotated(of_round(options, bench, number), number, options.rounds)
+                out += sorted(of_round(options, bench, number), key=lambda each: place(
+                    seed, each.kind, each.name, each.workload, number))
     return out

@@ -4,20 +4,16 @@ import argparse
 import math
 import pathlib
 
-import paired
 from curves import CLIENTS
 from jobs import PARTS, QUICK_PARTS
 from machine import ROOT, cores
 
-# The residual spread of one run's throughput on a quiet machine (15 configurations, 2026-11-21).
-SPREAD = 0.0088
-
 DESCRIPTION = """
 Compares all configurations in conf/, and checks the claims of Gordon's dissertation (2010, chapter
 4), of Larus and Parkes (2002) and of Welsh (2002). In each round each configuration gets a fresh
-daemon, a warm-up and the whole dataset once, in rotated order. Writes raw.jsonl, report.md and
-plots (SVG) into the output directory. After an interruption the same command with the same --out
-continues.
+daemon, a warm-up and the same requests, in an order drawn at random for the round. A run that other
+programs disturbed is repeated. Writes raw.jsonl, report.md and plots (SVG) into the output
+directory. After an interruption the same command with the same --out continues.
 """
 EPILOG = """
 Examples: scripts/experiment --quick
@@ -61,10 +57,15 @@ def parse(arguments):
     add = parser.add_argument
     add("--quick", action="store_true",
         help="a twentieth of the dataset, 2 rounds: ends within 5 minutes")
-    add("--detect", type=float, default=1, metavar="PERCENT",
-        help="difference in throughput that the rounds must be able to detect (1)")
+    add("--plan", action="store_true", help="print the runs and their time, and measure nothing")
     add("--rounds", type=positive, metavar="N",
-        help="runs of each configuration (as many as --detect needs; --quick: 2)")
+        help="runs of each configuration (12; --quick: 2)")
+    add("--run-seconds", type=float, dest="run_s", metavar="S",
+        help="duration of each run in a closed loop; 0: each file once (15; --quick: 0)")
+    add("--seed", type=int, metavar="N",
+        help="of the order of the runs (random, and stored with the results)")
+    add("--others", type=float, metavar="PERCENT",
+        help="repeat a run in which other programs used more of the CPUs (5; --quick: 100)")
     add("--connections", type=counts, metavar="N,...",
         help="connections; thread-per-connection is measured where it has as many threads "
         "(16, 8, 4 and one per core; --quick: 16 and one per core)")
@@ -107,18 +108,17 @@ def parse(arguments):
     add("--report", action="store_true",
         help="measure nothing, and rewrite the report of the results in --out")
     options = parser.parse_args(arguments)
-    if options.detect <= 0:
-        parser.error("--detect: expected a number above 0")
     options.parts = options.parts or list(QUICK_PARTS if options.quick else PARTS)
     unknown = [part for part in options.parts if part not in PARTS]
     if unknown:
         parser.error(f"--parts: {unknown[0]}: expected one of {', '.join(PARTS)}")
-    defaults = dict(rounds=paired.rounds_needed(SPREAD, options.detect / 100),
-                    connections=counts(f"16,8,4,{cores()}"), scale=1, baseline=60,
+    defaults = dict(rounds=12, run_s=15, others=5, connections=counts(f"16,8,4,{cores()}"),
+                    scale=1, baseline=60,
                     overload_s=20, warm_up=4, cache_files=47, clients=list(CLIENTS), curve_s=10,
                     burst_s=60, synthetic_s=4, within=math.inf)
     if options.quick:
-        defaults = dict(rounds=2, connections=counts(f"16,{cores()}"), scale=0.05, baseline=10,
+        defaults = dict(rounds=2, run_s=0, others=100, connections=counts(f"16,{cores()}"),
+                        scale=0.05, baseline=10,
                         overload_s=4, warm_up=0.5, cache_files=12, clients=[1, 16, 256],
                         curve_s=1, burst_s=5, synthetic_s=0.4, within=4.7)
     for name, value in defaults.items():

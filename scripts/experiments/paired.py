@@ -4,8 +4,8 @@ The runs of a round share the state of the machine. So two configurations are co
 logarithms of their ratios, one for each round, whose mean has an interval by Student's t.
 
 "All ratios are in their regions" is an intersection-union test: each interval must be in its region
-by itself, without a correction (Berger 1982). "One of them is not" has many chances to be wrong, and
-is corrected for the number of ratios (Holm 1979).
+by itself, without a correction (Berger 1982). "One of them is not" has many chances to be wrong,
+and is corrected for the number of ratios (Holm 1979).
 """
 
 import collections
@@ -96,8 +96,8 @@ class Pairs:
                         math.inf if math.isinf(half) else math.exp(self.mean + half), 1 - alpha)
 
     def p_value(self, region):
-        """Returns the least alpha at which the interval is outside of the region, or 1 if the ratio is
-        inside."""
+        """Returns the least alpha at which the interval is outside of the region, or 1 if the ratio
+        is inside."""
         low, high = region
         if self.rounds < 2 or low < math.exp(self.mean) < high:
             return 1.0
@@ -111,8 +111,8 @@ class Pairs:
         return min(abs(self.mean - math.log(edge)) for edge in region if 0 < edge < math.inf)
 
     def rounds_to_decide(self, region, alpha=ALPHA):
-        """Returns the rounds after which an interval of this mean and spread decides with a chance of
-        POWER, or None if that needs more than ROUNDS_MAX, or there is one round."""
+        """Returns the rounds after which an interval of this mean and spread decides with a chance
+        of POWER, or None if that needs more than ROUNDS_MAX, or there is one round."""
         if self.rounds < 2:
             return None
         distance, spread = self._distance(region), statistics.stdev(self.logs)
@@ -153,8 +153,8 @@ def decide(interval, region):
 
 def family(comparisons):
     """Decides a claim that consists of several comparisons, each (pairs, region). It holds if each
-    holds by itself, and does not hold if one does not after the correction for their number. Returns
-    the verdict, the interval of each comparison by itself, and what each of them says."""
+    holds by itself, and does not hold if one does not after the correction for their number.
+    Returns the verdict, the interval of each comparison by itself, and what each of them says."""
     if not comparisons:
         return OPEN, [], []
     intervals = [pairs.interval() for pairs, _ in comparisons]
@@ -202,11 +202,3 @@ def detectable(spread, rounds, comparisons=1):
     if rounds < 2:
         return math.inf
     return _reach(rounds, ALPHA / comparisons) * math.sqrt(2) * spread
-
-
-def rounds_needed(spread, difference):
-    """Returns the rounds of one comparison that find this difference with a chance of POWER."""
-    rounds = 2
-    while detectable(spread, rounds) > difference:
-        rounds += 1
-    return rounds

@@ -1,6 +1,7 @@
 """The configurations in conf/, their numbers of connections, and the order of the runs."""
 
 import collections
+import hashlib
 import math
 import re
 
@@ -82,12 +83,10 @@ def configurations(names=()):
     return [found[name] for name in sorted(found) if not names or name in names]
 
 
-def rotated(items, number, rounds):
-    """Returns the order of a round. The machine may change during a measurement, so no item is
-    always first, last, or after the same one."""
-    start = len(items) * number // rounds
-    items = items[start:] + items[:start]
-    return items[::-1] if number % 2 else items
+def place(seed, kind, name, workload, number):
+    """Returns the place of a run in the random order of its round. Each set of runs has an order,
+    so that an interrupted round continues in it."""
+    return hashlib.sha256(f"{seed} {kind} {number} {name} {workload}".encode()).digest()
 
 
 def class_of(policy):

@@ -22,6 +22,18 @@ def clock(seconds):
     return time.strftime("%a %H:%M", time.localtime(time.time() + seconds))
 
 
+def plan(jobs):
+    """Returns a table of the runs of each part and their time, by the guesses of the jobs."""
+    out = [f"{'part':12} {'rounds':>6} {'runs':>6}  time"]
+    for kind in dict.fromkeys(job.kind for job in jobs):
+        of_kind = [job for job in jobs if job.kind == kind]
+        out.append(f"{kind:12} {len({job.round for job in of_kind}):6} {len(of_kind):6}  "
+                   f"{duration(sum(job.guess_s for job in of_kind))}")
+    total = sum(job.guess_s for job in jobs)
+    return "\n".join([*out, f"{'all':12} {'':6} {len(jobs):6}  {duration(total)}, until "
+                             f"{clock(total)} if it begins now"])
+
+
 class Progress:
     def __init__(self, jobs, out=sys.stderr):
         self.left, self.count, self.done = list(jobs), len(jobs), 0
@@ -58,10 +70,13 @@ class Progress:
             if self.is_terminal:
                 watcher.join()
                 print("\r\033[K", end="", file=self.out, flush=True)
-        self.left.remove(job)
-        self.done += 1
         self.times[job.kind].append(time.monotonic() - start)
         return result
+
+    def end(self, job):
+        """Notes that a job has been done; before that it may run repeatedly."""
+        self.left.remove(job)
+        self.done += 1
 
     def _watch(self, job, start, over):
         while True:

@@ -6,24 +6,35 @@ import statistics
 import claims
 import machine
 import plots
+import results as r
 import tables
 import visits
 
 MUCH = 5  # per cent of the CPUs used by other programs
 
 
+def _order(machine_line):
+    seed = machine_line.get("seed")
+    return "rotated order" if seed is None else f"an order drawn at random from the seed {seed}"
+
+
+def _requests(machine_line):
+    count = machine_line.get("requests")
+    return f"{count} requests" if count else "every file once"
+
+
 def _head(results, command):
     machine_line = results.machine
     text = [f"# Configurations compared\n\n`{command}` on {machine.sentence(machine_line)}.\n",
             f"{machine_line['files']} files, {machine_line['file_bytes'] / 1e6:.0f} MB. "
-            f"{results.rounds(None)} rounds. Each round has every configuration once, in rotated "
-            "order, with a fresh daemon and an empty store, and sends every file once in a closed "
-            "loop. Server and load generator are on the same machine. Values are medians, with the "
-            "range over the rounds in parentheses. Ratios have intervals. The raw results are in "
+            f"{results.rounds(None)} rounds. Each round has every configuration once, in "
+            f"{_order(machine_line)}, with a fresh daemon and an empty store, and sends "
+            f"{_requests(machine_line)} in a closed loop. Server and load generator are on the same "
+            "machine. Values are medians, with the range over the rounds in parentheses. Ratios have intervals. The raw results are in "
             "raw.jsonl.\n"]
     others = [100 * line["others_cpu_share"] if "others_cpu_share" in line
               else line["others_cpu_use"] for line in results.lines
-              if line["kind"] != "caches" and ("others_cpu_share" in line
+              if line["kind"] not in ("caches", "disturbed") and ("others_cpu_share" in line
                                                or "others_cpu_use" in line)]
     if others:
         median = statistics.median(others)
@@ -31,6 +42,9 @@ def _head(results, command):
                   "one.**")
         text.append(f"Other programs used {median:.1f} % of the CPUs (median of the runs, at most "
                     f"{max(others):.1f} %).{advice if median > MUCH else ''}\n")
+    if disturbed := results.of("disturbed"):
+        text.append(f"{len(disturbed)} runs were disturbed by other programs and repeated; they do "
+                    "not count.\n")
     return text
 
 
@@ -109,14 +123,15 @@ def verdict_lines(verdicts):
 
 def text(results, command):
     """Returns the verdicts and the lines of the report."""
+    r.check_order(results.lines)
     verdicts = claims.verdicts(results)
     lines = _head(results, command)
     for workload in results.workloads():
         lines += _policies(results, workload)
     lines += _parts(results)
     lines.append("## Verdicts\n\nA claim holds if the interval of 95 % of each ratio is within the "
-                 "bounds. It does not hold if one ratio is outside after Holm's correction for their "
-                 "number. After a ratio: \"?\" it is not decided, \"no\" it is outside.\n")
+                 "bounds. It does not hold if one ratio is outside after Holm's correction for "
+                 "their number. After a ratio: \"?\" it is not decided, \"no\" it is outside.\n")
     lines += verdict_lines(verdicts)
     pictures = plots.names(results)
     if pictures:

@@ -6,6 +6,7 @@ import math
 import statistics
 
 import paired
+import plan
 
 Metric = collections.namedtuple("Metric", "key title unit scale digits is_more_better")
 
@@ -96,6 +97,21 @@ def read(path):
             if number < len(path.read_text().splitlines()):
                 raise ValueError(f"{path}:{number}: this is not a line of JSON") from None
     return lines
+
+
+def check_order(lines):
+    """Checks that each round was measured in the order of its seed. So a run that has the number of
+    another round is found."""
+    seed, last = lines[0].get("seed") if lines else None, {}
+    for line in lines if seed is not None else ():
+        if "round" not in line or line["kind"] == "disturbed":
+            continue
+        of_round = line["kind"], line["round"]
+        now = plan.place(seed, line["kind"], line["name"], line["workload"], line["round"])
+        if last.get(of_round, b"") >= now:
+            raise ValueError(f"round {line['round'] + 1} of {line['kind']} is not in the order of "
+                             f"its seed: {line['name']}, {line['workload']} connections")
+        last[of_round] = now
 
 
 def spread(values, digits):

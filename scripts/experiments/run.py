@@ -111,13 +111,24 @@ class Daemon:
 
 class Bench:
     """The common settings of all runs. work: a directory for stores. cpus, load_cpus: empty for all
-    cores."""
+    cores. run_s: about the duration of a run. requests: of a run; 0: each file once."""
 
-    def __init__(self, files, work, options=(), cpus=(), load_cpus=(), warm_up_s=0):
+    def __init__(self, files, work, options=(), cpus=(), load_cpus=(), warm_up_s=0, run_s=0):
         self.files, self.work, self.options = files, work, tuple(options)
         self.cpus, self.load_cpus, self.warm_up_s = cpus, load_cpus, warm_up_s
         file_bytes = sum(path.stat().st_size for path in files.rglob("*.jpg"))
-        self.guess_s = warm_up_s + file_bytes / BYTES_PER_CORE_S / self.server_cores() + 1.5
+        self.requests, self.run_s = 0, run_s
+        self.guess_s = 2.5 + warm_up_s + (
+            1.2 * run_s or file_bytes / BYTES_PER_CORE_S / self.server_cores())
+
+    def calibrate(self, config):
+        """Sets the requests of a run, so that it takes run_s with this configuration."""
+        if self.run_s:
+            with self.daemon(config) as daemon:
+                self.warm_up(daemon, 16)
+                report, _ = self.load(daemon, "-c", 16, "-d", min(5, self.run_s))
+            self.requests = max(1, round(self.run_s * report["responses"] / max(
+                report["makespan_s"], report["stored_s"])))
 
     def sweep(self, is_over):
         """Removes the stores of earlier runs after a round, or if space is short."""

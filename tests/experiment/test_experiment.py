@@ -3,12 +3,17 @@
 import json
 import os
 import pathlib
+import re
+import runpy
 import signal
 import subprocess
+import sys
 import time
 import xml.etree.ElementTree
 
+import plan
 import pytest
+import quiet
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 RUN = "--rounds", "1", "--parts", "policies,batching,layouts,overload,baseline"
@@ -18,7 +23,8 @@ EXPERIMENT = ROOT / "scripts" / "experiment"
 def command(tmp_path, *arguments):
     return [EXPERIMENT, "--files", ROOT / "data" / "sample", "--out", tmp_path / "out", "--work",
             tmp_path, "--configurations", "drain,seda,thread-per-connection-4", "--connections",
-            "4", "--overload-seconds", "2", "--baseline", "1", "--warm-up", "0.2", *arguments]
+            "4", "--overload-seconds", "2", "--baseline", "1", "--warm-up", "0.2", "--run-seconds", "0",
+            "--others", "100", *arguments]
 
 
 def experiment(tmp_path, *arguments):
@@ -79,6 +85,7 @@ def test_report_names_its_plots_and_they_are_pictures(finished):
 def test_the_load_of_the_machine_is_recorded_with_each_result(finished):
     _, *lines = raw(finished[0])
     assert all(line["load_average"] >= 0 and 0 <= line["others_cpu_share"] <= 1 for line in lines)
+    assert [line["begun"] for line in lines] == sorted(line["begun"] for line in lines)
 
 
 def test_cache_misses_are_counted_by_stage(tmp_path):
@@ -112,7 +119,7 @@ def test_parts_without_images(tmp_path):
     assert found["cohort, underthreaded"]["visits"] > 0
     ring = {line["stages"]: line["cpu_ns"] / line["rounds"] for line in lines
             if line["kind"] == "ring"}
-    assert list(ring) == [1, 2, 3, 5, 8, 15, 30, 50, 100] and ring[100] > ring[1]
+    assert sorted(ring) == [1, 2, 3, 5, 8, 15, 30, 50, 100] and ring[100] > ring[1]
     report = (tmp_path / "out" / "report.md").read_text()
     assert "| cohort, underthreaded |" in report
 
@@ -131,21 +138,48 @@ def test_threads_without_a_scheduler():
 def test_curves_cohorts_and_bursts(tmp_path):
     done = experiment(tmp_path, "--rounds", "1", "--parts", "curves,cohorts,bursts", "--clients",
                       "1,8", "--curve-seconds", "0.3", "--burst-seconds", "2", "--configurations",
-                      "drain")
+                      "drain", "--run-seconds", "0.1", "--seed", "3")
     assert done.returncode == 0, done.stderr
-    lines = raw(tmp_path)[1:]
+    machine, *lines = raw(tmp_path)
+    # A run has as many requests as drain answers in that time.
+    assert machine["requests"] > 0 and machine["seed"] == 3
+    assert {line["images"] for line in lines if line["kind"] == "cohorts"} == {machine["requests"]}
     curve = [line for line in lines if line["kind"] == "curves"]
     assert sorted(line["workload"] for line in curve) == [1, 8]
     for line in curve:
         assert 0 < line["p50_ms"] <= line["p99_ms"] <= line["max_ms"]
         assert 0 < line["fairness"] <= 1 and line["failed"] == 0
-    assert [line["name"] for line in lines if line["kind"] == "cohorts"] == [
-        "1", "4", "10", "20", "all"]
+    names = ["1", "4", "10", "20", "all"]
+    workload = next(line["workload"] for line in lines if line["kind"] == "cohorts")
+    assert [line["name"] for line in lines if line["kind"] == "cohorts"] == sorted(
+        names, key=lambda name: plan.place(3, "cohorts", name, workload, 0))
     bursts = {line["name"]: line for line in lines if line["kind"] == "bursts"}
     assert all(line["unsent"] >= 0 and line["samples"] for line in bursts.values())
     assert "batch" in bursts["controllers"]["samples"][-1]["stages"]["blur"]
     names = {path.name for path in (tmp_path / "out").glob("*.svg")}
     assert names == {"curve-drain.svg", "bursts-controllers.svg", "bursts-fixed-pools.svg"}
+
+
+def test_the_plan_of_the_whole_experiment_fits_a_night():
+    done = subprocess.run([EXPERIMENT, "--plan"], capture_output=True, text=True, check=True)
+    rows = [line.split() for line in done.stdout.splitlines()]
+    assert rows[0] == ["part", "rounds", "runs", "time"]
+    assert ["policies", "12"] in [row[:2] for row in rows]
+    last = done.stdout.splitlines()[-1]
+    hours, minutes = re.match(r"all +\d+ +(\d+) h (\d+) min, until ", last).groups()
+    assert 3 < int(hours) + int(minutes) / 60 < 10
+
+
+def test_a_busy_machine_repeats_a_run_and_then_stops(tmp_path, monkeypatch, capsys):
+    """Other programs always use more than --others allows, and nobody waits for them."""
+    monkeypatch.setattr(quiet, "wait", lambda most: None)
+    monkeypatch.setattr(sys, "argv", list(map(str, command(
+        tmp_path, "--rounds", "1", "--parts", "ring", "--others", "-1", "--synthetic-seconds",
+        "0.01"))))
+    with pytest.raises(SystemExit, match="1"):
+        runpy.run_path(str(ROOT / "scripts" / "experiments" / "__main__.py"))
+    assert "was disturbed 6 times" in capsys.readouterr().err
+    assert [line["kind"] for line in raw(tmp_path)] == ["machine"] + ["disturbed"] * 6
 
 
 def test_too_little_time_is_reported(tmp_path):

@@ -132,7 +132,6 @@ def test_residual_spread_leaves_out_rounds_and_configurations():
 
 def test_rounds_follow_from_the_difference():
     """Fifteen rounds find 1 % with a spread of 0.88 %; the normal distribution would say 12."""
-    assert paired.rounds_needed(0.0088, 0.01) == 15
     assert paired.detectable(0.0088, 15) <= 0.01 < paired.detectable(0.0088, 14)
     assert paired.detectable(0.0088, 15, comparisons=20) > 0.01
     assert paired.detectable(0.0088, 1) == math.inf

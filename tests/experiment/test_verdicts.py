@@ -278,15 +278,50 @@ def test_the_spread_of_a_run_is_without_that_of_the_rounds():
     assert found.spread(16, results.THROUGHPUT) == pytest.approx(0, abs=1e-12)
 
 
-def test_orders_rotate_between_rounds():
-    """Each round has all configurations. None is always first, or always after the same one."""
-    items = list(range(7))
-    orders = [plan.rotated(items, number, 5) for number in range(5)]
-    assert all(sorted(order) == items for order in orders)
-    assert len({order[0] for order in orders}) >= 4
-    followers = [{order[order.index(item) + 1] for order in orders if order[-1] != item}
-                 for item in items]
-    assert min(map(len, followers)) >= 2
+def test_orders_are_drawn_at_random_for_each_round():
+    """Each configuration comes first as often as the others, and after each other one."""
+    items = [f"configuration {i}" for i in range(5)]
+
+    def order(seed, number, of=items):
+        return sorted(of, key=lambda name: plan.place(seed, "policies", name, 16, number))
+    orders = [order(7, number) for number in range(500)]
+    for item in items:
+        assert 70 < sum(each[0] == item for each in orders) < 130
+        assert len({each[each.index(item) - 1] for each in orders if each[0] != item}) == 4
+    assert orders[:20] == [order(7, number) for number in range(20)] != [
+        order(8, number) for number in range(20)]
+    # An interrupted round continues in its order.
+    assert order(7, 3, items[1:]) == [name for name in orders[3] if name != items[0]]
+
+
+def ordered(rounds=4):
+    """Returns the lines of a whole experiment."""
+    lines = [{"kind": "machine", "seed": 5}]
+    for number in range(rounds):
+        lines += sorted(({"kind": "policies", "name": name, "workload": 16, "round": number}
+                         for name in POLICIES),
+                        key=lambda line: plan.place(5, "policies", line["name"], 16, line["round"]))
+    return lines
+
+
+def test_swapped_rounds_are_found():
+    lines = ordered()
+    results.check_order(lines)
+    results.check_order(lines[:13])                           # interrupted
+    results.check_order([{"kind": "machine"}] + lines[:0:-1])  # of a version without seeds
+    lines.insert(3, lines[5] | {"kind": "disturbed"})
+    results.check_order(lines)
+    whole = [dict(line) for line in lines]
+    for line in whole[1:]:
+        line["round"] = {0: 1, 1: 0}.get(line["round"], line["round"])
+    with pytest.raises(ValueError, match="round 2 of policies is not in the order of its seed"):
+        results.check_order(whole)
+    # One configuration's rounds are swapped.
+    for line in lines[1:]:
+        if line["name"] == "mg1" and line["round"] in (1, 2):
+            line["round"] = 3 - line["round"]
+    with pytest.raises(ValueError, match="is not in the order of its seed"):
+        results.check_order(lines)
 
 
 def test_thread_per_connection_has_as_many_connections_as_the_others():
