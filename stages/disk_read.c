@@ -7,9 +7,11 @@
  * back here as DISK_FOUND. Knows nothing of pixels or HTTP. STAGE_SHARED.
  */
 #include <errno.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "app.h"
+#include "background/background.h"
 #include "base/check.h"
 #include "conf/conf.h"
 #include "http/problem.h"
@@ -21,6 +23,8 @@
 #include "stages.h"
 #include "storage/storage.h"
 #include "store/directory.h"
+#include "store/store_verify.h"
+#include "store/stored_image.h"
 
 #define SMALL_FILE ((uint64_t)64 << 10) /* is read with its name */
 
@@ -52,7 +56,36 @@ static void find_file(struct visit *v, struct disk_job *job)
 	read_piece(visit_scratch(v), job);
 }
 
-/* Fills in the 404 of an image without the variant. */
+/* Fills in the 503 of a file that was damaged. */
+static void set_damaged(struct disk_job *job, const char *name, const char *suffix, bool is_made)
+{
+	problem_set(job->problem, 503, "damaged-file",
+	            "%s%s of image %s was damaged on the disk, and %s", name, suffix, job->id,
+	            is_made ? "is made again from the original" : "cannot be made again");
+	if (!is_made)
+		job->problem->retry_after_s = 3600; /* somebody has to bring a copy */
+}
+
+/* Compares a file with its checksum. */
+static void verify(struct visit *v, struct disk_job *job)
+{
+	struct storage *st = &app(v)->images->storage;
+	struct remake *remake = &app(v)->background->remake;
+	int err = store_verify(st->files, job->id, job->name, &job->found), made;
+
+	job->result = err == -EUCLEAN ? -EBADMSG : err;
+	if (job->result != -EBADMSG)
+		return;
+	const char *name = err == -EUCLEAN ? STORED_IMAGE : job->name;
+
+	made = remake_damaged(remake, app_conf(v), job->id, name, job->found.fd);
+	if (made < 0)
+		job->result = made;
+	else
+		set_damaged(job, name, "", made);
+}
+
+/* Fills in the 404 of an image without the variant, or the 503 of one that has lost it. */
 static void explain(struct visit *v, struct disk_job *job)
 {
 	struct storage *st = &app(v)->images->storage;
@@ -62,7 +95,14 @@ static void explain(struct visit *v, struct disk_job *job)
 
 	job->result = storage_explain(st, &e);
 	job->has_original = e.has_original;
-	if (e.is_skipped)
+	job->is_lost = e.is_lost;
+	if (job->is_lost)
+		set_damaged(job, job->name, ".jpg",
+		            e.has_original && conf_variant_find(app_conf(v), job->name));
+	else if (strcmp(job->name, STORE_ORIGINAL_NAME) == 0)
+		problem_set(job->problem, 404, "not-found",
+		            "image %s does not exist, or its original is not kept", job->id);
+	else if (e.is_skipped)
 		problem_set(job->problem, 404, "variant-skipped",
 		            "variant %s of image %s was skipped under load", job->name, job->id);
 	else
@@ -119,6 +159,8 @@ static void read_file(struct visit *v, struct disk_job *job)
 		find_file(v, job);
 	else if (job->work == DISK_EXPLAIN)
 		explain(v, job);
+	else if (job->work == DISK_VERIFY)
+		verify(v, job);
 	else if (job->work == DISK_READ)
 		job->result = read_piece(visit_scratch(v), job);
 	end_read(v, job);

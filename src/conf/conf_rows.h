@@ -265,6 +265,10 @@ YES_NO(store, make_missing, "no", LIVE,
        "Uploads come first. If 32 images wait for that, or 4 of one client, the answer\n"
        "is 503. Needs server.keep_originals = yes when the image is uploaded. If not,\n"
        "the answer is 404: see darkroom-store(7), remake.")
+YES_NO(store, verify, "yes", LIVE,
+       "Whether a file is compared with its checksum before it is sent. One that the disk\n"
+       "has changed is answered 503, goes to ROOT/.quarantine/ID, and is made again from\n"
+       "the original if there is one (server.keep_originals). no: it is sent as it is.")
 YES_NO(store, placeholder, "yes", LIVE,
        "Keeps the average colour of each image and a ThumbHash, 25 bytes from which a page\n"
        "draws a blurred picture until it has the real one, and returns them in its\n"

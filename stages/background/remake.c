@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -26,6 +27,7 @@
 #include "log/log.h"
 #include "store/remake_queue.h"
 #include "store/store_find.h"
+#include "store/store_verify.h"
 #include "store/stored_image.h"
 #include "telemetry/counter.h"
 
@@ -203,6 +205,18 @@ static int remake_front(struct feeder *f, struct feeder_item *item)
 
 /* ---- the store's queue ---- */
 
+static int queue_put(struct remake *r, const char *id, const struct remake_entry *entry,
+                     bool is_new)
+{
+	pthread_mutex_lock(&r->feeder.counting);
+	int err = remake_queue_put(&r->feeder.service->store, id, entry);
+
+	if (!err && is_new)
+		atomic_fetch_add_explicit(&r->feeder.waiting, 1, memory_order_relaxed);
+	pthread_mutex_unlock(&r->feeder.counting);
+	return err;
+}
+
 static void give_up(struct remake *r, const char *id, const char *why)
 {
 	int err = remake_queue_drop(&r->feeder.service->store, id);
@@ -211,6 +225,19 @@ static void give_up(struct remake *r, const char *id, const char *why)
 		return; /* taken out of the queue meanwhile */
 	counter_add_shared(&r->feeder.failed);
 	log_warning("remake: cannot remake image %s: %s; it stays as it is", id, why);
+}
+
+/* The image is made. If a damaged file was found since it began, its entry is as new, and it is
+ * made once more. */
+static void leave_queue(struct feeder *f, const struct feeder_slot *slot)
+{
+	struct remake_entry entry;
+
+	if (slot->is_counted && remake_queue_get(&f->service->store, slot->item.id, &entry) == 0 &&
+	    entry.attempts == 0)
+		feeder_call(f);
+	else
+		(void)remake_queue_drop(&f->service->store, slot->item.id);
 }
 
 static int remake_set_attempts(struct feeder *f, const char *id, unsigned attempts)
@@ -231,7 +258,7 @@ static void remake_ended(struct feeder *f, const struct feeder_slot *slot)
 	else if (slot->result == FEEDER_REFUSED)
 		give_up(r, slot->item.id, slot->why);
 	else if (slot->result == FEEDER_MADE || slot->result == FEEDER_GONE)
-		(void)remake_queue_drop(&f->service->store, slot->item.id);
+		leave_queue(f, slot);
 }
 
 static int remake_pace(struct feeder *f, unsigned mine)
@@ -527,6 +554,51 @@ void remake_report(struct remake *r, struct text *to)
 	text_puts(to, "\n");
 }
 
+/* ---- damaged files ---- */
+
+/* Adds the variant to the image's entry in the queue. */
+static int queue_variant(struct remake *r, const char *id, const char *variant)
+{
+	struct remake_entry entry = { .only_missing = true };
+	bool is_new = remake_queue_get(&r->feeder.service->store, id, &entry) != 0;
+	size_t length = strlen(entry.names), left = sizeof entry.names - length;
+
+	if (is_new || (length && strlen(variant) + 1 < left)) /* otherwise it is for all */
+		snprintf(entry.names + length, left, "%s%s", is_new ? "" : " ", variant);
+	entry.attempts = 0; /* leave_queue() */
+	int err = queue_put(r, id, &entry, is_new);
+
+	feeder_call(&r->feeder);
+	return err;
+}
+
+int remake_damaged(struct remake *r, const struct conf *conf, const char *id, const char *name,
+                   int fd)
+{
+	struct store *s = &r->feeder.service->store;
+	int err = strcmp(name, STORED_IMAGE) == 0 ? 0 : store_quarantine(s, id, name, fd);
+	char variant[CONF_NAME_MAX];
+
+	if (err == -ESTALE || err == -ENOENT)
+		return -ESTALE;
+	snprintf(variant, sizeof variant, "%.*s", (int)strcspn(name, "."), name);
+	bool may_be_made =
+		conf_variant_find(conf, variant) && store_has_file(s, id, STORE_ORIGINAL);
+
+	if (err || !may_be_made || (err = queue_variant(r, id, variant))) {
+		counter_add_shared(&r->lost);
+		log_error("image %s: %s is damaged, and cannot be made again%s%s; it is answered "
+		          "503 until a good copy is in its place",
+		          id, name, err ? ": " : "", err ? strerror(-err) : "");
+		return 0;
+	}
+	counter_add_shared(&r->damaged);
+	log_warning("image %s: %s is damaged; it is in " STORE_QUARANTINE_DIRECTORY
+	            " now, and made again from the original",
+	            id, name);
+	return 1;
+}
+
 /* ---- variants that were skipped under load ---- */
 
 /* Lists the variants that the image's level skips. Returns their number. */
@@ -550,12 +622,8 @@ bool remake_skipped(struct remake *r, const struct image *image)
 	if (image_conf(image)->overload.backfill != CONF_YES || image->remade ||
 	    list_skipped(image, entry.names, sizeof entry.names) == 0)
 		return false;
-	pthread_mutex_lock(&r->feeder.counting);
-	int err = remake_queue_put(&r->feeder.service->store, image->id, &entry);
+	int err = queue_put(r, image->id, &entry, true);
 
-	if (!err)
-		atomic_fetch_add_explicit(&r->feeder.waiting, 1, memory_order_relaxed);
-	pthread_mutex_unlock(&r->feeder.counting);
 	if (!err)
 		return true;
 	log_warning("image %s: cannot note the variants that it lacks: %s; they are made only by "

@@ -28,6 +28,7 @@
 #include "feeder.h"
 #include "image/inflight.h"
 
+struct conf;
 struct text;
 
 #define MISSING_MAX 32
@@ -75,6 +76,7 @@ struct remake {
 	_Atomic uint64_t ns_per_kilopixel; /* of an original, all stages; 0: not known yet */
 	_Atomic uint64_t missing_made, missing_failed; /* images that were asked for */
 	_Atomic uint64_t missing_refused;              /* requests */
+	_Atomic uint64_t damaged, lost; /* damaged files that GETs found: made again, or not */
 };
 
 /* ---- main thread ---- */
@@ -99,6 +101,13 @@ void remake_report(struct remake *r, struct text *to);
  * inflight_cancel(&r->asked, w) ends the wait. An image that nothing waits for is not begun. */
 enum missing remake_ask(struct remake *r, const char *id, const struct client_key *client,
                         struct waiter *w);
+
+/* A GET has found that a file of the image is damaged; fd: the file. Moves it to the quarantine,
+ * but for image.json, without which nothing would know the image. Has it made again if it is a
+ * variant of conf and the image has its original. Counts and logs. Returns 1 if it will be made, 0
+ * if it cannot be, or -ESTALE if the image has another file by now. Blocks. */
+int remake_damaged(struct remake *r, const struct conf *conf, const char *id, const char *name,
+                   int fd);
 
 /*
  * Variants that were skipped under load are made when it has gone (overload.backfill).

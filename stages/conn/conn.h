@@ -170,6 +170,8 @@ struct conn_linger {
 struct conn_lookup {
 	struct waiter waiter; /* for an image in flight, or a variant that a stored image lacks */
 	bool has_asked;       /* for the variant, with this request */
+	bool is_verified;     /* what was found is sound: store_verify.h */
+	bool is_copied;       /* all of it is in the loop's scratch, until another step runs */
 };
 
 #define CONN_MAGIC UINT32_C(0x434f4e4e) /* "CONN" */

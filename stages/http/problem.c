@@ -14,6 +14,7 @@ static const struct {
 } types[] = {
 	{ "body-too-large", "The request body is too large" },
 	{ "client-gone", "The client has gone" },
+	{ "damaged-file", "The stored file is damaged" },
 	{ "damaged-image", "The image is damaged" },
 	{ "draining", "The server is shutting down" },
 	{ "expectation-failed", "The expectation cannot be met" },

@@ -107,6 +107,12 @@ void response_file(struct response *r, int fd, uint64_t at, uint64_t length)
 	r->file_held = r->file_left = length;
 }
 
+void response_copied(struct response *r)
+{
+	assert(r->file >= 0 && r->file_at == 0 && r->file_left <= RESPONSE_COPY_MAX);
+	r->is_copied = true;
+}
+
 void response_rest(struct response *r, uint64_t held, void *rest, void (*free_rest)(void *rest))
 {
 	assert(r->file >= 0 && !r->rest);
@@ -249,8 +255,11 @@ static enum piece look_for_large(struct response *r, size_t *size)
  * are sent even if they have left the page cache since: otherwise a full memory would stop it. */
 static enum piece look(struct response *r, size_t *size, void *copy)
 {
-	bool was_read = r->file_at < r->read_ahead;
+	bool was_read = r->file_at < r->read_ahead, is_copied = r->is_copied;
 
+	r->is_copied = false;
+	if (is_copied)
+		return PIECE_COPIED;
 	if (was_read && *size > (size_t)(r->read_ahead - r->file_at))
 		*size = (size_t)(r->read_ahead - r->file_at);
 	if (*size > RESPONSE_COPY_MAX && was_read)

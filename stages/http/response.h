@@ -29,6 +29,7 @@ struct response {
 	uint64_t file_left; /* bytes to send; the others come in further files */
 	void *rest;         /* of the caller, where they come from; owned, NULL: there are none */
 	void (*free_rest)(void *rest);
+	bool is_copied;     /* response_copied() was called */
 	off_t read_ahead;   /* where the part of the file ends that was read for this response */
 	size_t sent;        /* of head and body text together */
 	bool is_endless;    /* no Content-Length: what follows ends with the connection */
@@ -51,6 +52,9 @@ void response_start(struct response *r, unsigned status, size_t body_max);
 
 /* Sets the body to length bytes of the file, beginning at `at`. Owns fd. */
 void response_file(struct response *r, int fd, uint64_t at, uint64_t length);
+
+/* `copy` of response_send(), which is the next call that uses it, has the whole file. */
+void response_copied(struct response *r);
 
 /* The file has only the first `held` bytes; the others come from `rest`, in further files. Owns
  * rest. */

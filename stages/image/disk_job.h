@@ -36,6 +36,7 @@ enum disk_work {
 	DISK_FOUND,   /* it was found by another thread, and was DISK_FIND before */
 	DISK_READ,    /* a piece of it into the page cache */
 	DISK_FETCH,   /* the next part of it from an S3 store, as DISK_FOUND */
+	DISK_VERIFY,  /* compares what was found with its checksum */
 	DISK_EXPLAIN, /* which variants an image has instead of the one asked for */
 	DISK_LIST     /* of stored images */
 };
@@ -44,16 +45,17 @@ struct disk_job {
 	struct event event; /* first */
 	enum disk_work work;
 	struct image *image;      /* store, spool: borrowed */
-	char id[ULID_LENGTH + 1]; /* remove, find, explain */
+	char id[ULID_LENGTH + 1]; /* remove, find, verify, explain */
 	struct event *reply;      /* not of images: parked by its owner before the job is sent */
 	unsigned reply_instance;
 	int result; /* of all but find: 0, -ENOENT or -errno, set before the reply is sent */
-	char name[DISK_JOB_NAME_MAX]; /* find: of the file; explain: of the variant */
-	struct problem *problem;      /* explain: filled in; borrowed */
+	char name[DISK_JOB_NAME_MAX]; /* find, verify: of the file; explain: of the variant */
+	struct problem *problem;      /* explain, verify: filled in; borrowed */
 	bool has_original;            /* explain: the image has its original */
+	bool is_lost;                 /* explain: the image had the variant, or the original */
 	struct stored_list *list;     /* list: borrowed */
 	struct upload_key *key;       /* key: borrowed */
-	struct store_found found;     /* find, fetch: the result */
+	struct store_found found;     /* find, fetch: the result; verify */
 	struct graph *graph;          /* find, fetch: where the job comes back; borrowed */
 	int fd;                       /* read: borrowed */
 	uint64_t at;

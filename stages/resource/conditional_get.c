@@ -15,6 +15,7 @@
 #include "log/log.h"
 #include "s3/s3_stream.h"
 #include "storage/storage.h"
+#include "store/store_verify.h"
 #include "store/stored_image.h"
 
 /* ---- errors ---- */
@@ -175,6 +176,20 @@ static void send_found(struct conn *c, bool is_part, uint64_t first, uint64_t la
 	response_rest(&c->response, held, found->stream, s3_stream_free);
 }
 
+/* Returns whether what was found has the bytes that were stored, as far as can be told at once. */
+static bool is_sound(struct conn *c)
+{
+	struct conn_lookup *l = &c->lookup;
+	struct image_service *images = conn_images(c);
+
+	if (conn_conf(c)->store.verify == CONF_NO || images->storage.class->is_shared)
+		l->is_verified = true;
+	if (!l->is_verified)
+		l->is_verified = store_verify_cached(&images->store, &c->job.found, c->io->copy,
+		                                     sizeof c->io->copy, &l->is_copied);
+	return l->is_verified;
+}
+
 /* Responds 200, 206 or 416, and closes what was found, or gives it away. */
 static enum conn_step respond_file(struct conn *c, const struct validity *validity)
 {
@@ -200,15 +215,19 @@ static enum conn_step respond_file(struct conn *c, const struct validity *validi
 		               (unsigned long long)first, (unsigned long long)last,
 		               (unsigned long long)size);
 	send_found(c, range == RANGE_PART, first, last);
+	if (c->lookup.is_copied && range == RANGE_WHOLE)
+		response_copied(&c->response);
 	return respond_finish(c);
 }
 
-enum conn_step found_respond(struct conn *c)
+enum conn_step found_respond(struct visit *v, struct conn *c)
 {
 	const struct validity validity = read_validity(c);
 	enum precondition condition = check_preconditions(c, &validity);
 	bool is_metadata = c->route.kind == ROUTE_IMAGE;
 
+	if (condition == PRECONDITION_TRUE && !has_expired(&validity) && !is_sound(c))
+		return found_verify(v, c);
 	if (condition == PRECONDITION_TRUE && !has_expired(&validity))
 		return is_metadata ? respond_metadata(c, &validity) : respond_file(c, &validity);
 	close_found(c);

@@ -40,8 +40,9 @@ static bool may_be_made(const struct conn *c)
 {
 	const struct conf *conf = conn_conf(c);
 
-	return conf->store.make_missing == CONF_YES && !c->lookup.has_asked &&
-	       c->job.has_original && conf_variant_find(conf, c->route.variant);
+	return (conf->store.make_missing == CONF_YES || c->job.is_lost) && !c->lookup.has_asked &&
+	       c->job.has_original && c->route.kind == ROUTE_VARIANT &&
+	       conf_variant_find(conf, c->route.variant);
 }
 
 static void set_busy(struct conn *c, const char *why)
@@ -109,18 +110,20 @@ static enum conn_step ask_for_variant(struct visit *v, struct conn *c)
 
 static enum conn_step explained(struct visit *v, struct conn *c)
 {
-	if (c->job.result == -ENOENT)
+	if (c->job.result == -ENOENT && c->route.kind == ROUTE_VARIANT)
 		return respond_no_image(c);
-	if (c->job.result)
+	if (c->job.result && c->job.result != -ENOENT)
 		return respond_unreadable(c, c->job.result);
 	return may_be_made(c) ? ask_for_variant(v, c) : respond_problem(c);
 }
 
-/* Has disk_read look which variants the image has, if there is one. */
-static enum conn_step explain_variant(struct visit *v, struct conn *c)
+/* Has disk_read look which files the image has, if there is one. */
+static enum conn_step explain_absence(struct visit *v, struct conn *c)
 {
+	const char *name = c->route.kind == ROUTE_ORIGINAL ? STORE_ORIGINAL_NAME : c->route.variant;
+
 	conn_wait(v, c, explained, conn_conf(c)->server.wait_timeout_ms, leave_disk_line);
-	snprintf(c->job.name, sizeof c->job.name, "%s", c->route.variant);
+	snprintf(c->job.name, sizeof c->job.name, "%s", name);
 	c->job.problem = &c->problem;
 	conn_send_job(v, c, DISK_EXPLAIN);
 	return CONN_STEP_GONE;
@@ -130,13 +133,37 @@ static enum conn_step explain_variant(struct visit *v, struct conn *c)
 
 static enum conn_step absent(struct visit *v, struct conn *c)
 {
-	if (c->route.kind == ROUTE_VARIANT)
-		return explain_variant(v, c);
-	if (c->route.kind == ROUTE_IMAGE)
-		return respond_no_image(c);
-	problem_set(&c->problem, 404, "not-found",
-	            "image %s does not exist, or its original is not kept", c->route.id);
-	return respond_problem(c);
+	return c->route.kind == ROUTE_IMAGE ? respond_no_image(c) : explain_absence(v, c);
+}
+
+/* As leave_disk_line(), for what is open already. */
+static bool leave_with_found(struct conn *c)
+{
+	if (!leave_disk_line(c))
+		return false;
+	close(c->job.found.fd);
+	return true;
+}
+
+static enum conn_step verified(struct visit *v, struct conn *c)
+{
+	int result = c->job.result;
+
+	c->lookup.is_verified = true;
+	if (!result)
+		return found_respond(v, c);
+	close(c->job.found.fd);
+	if (result == -ESTALE) /* the image has another file by now */
+		return get_ended(v, c);
+	return result == -EBADMSG ? respond_problem(c) : respond_unreadable(c, result);
+}
+
+enum conn_step found_verify(struct visit *v, struct conn *c)
+{
+	conn_wait(v, c, verified, conn_conf(c)->server.wait_timeout_ms, leave_with_found);
+	c->job.problem = &c->problem;
+	conn_send_job(v, c, DISK_VERIFY);
+	return CONN_STEP_GONE;
 }
 
 static enum conn_step respond_opened(struct visit *v, struct conn *c)
@@ -147,7 +174,7 @@ static enum conn_step respond_opened(struct visit *v, struct conn *c)
 		return absent(v, c);
 	if (fd < 0)
 		return respond_unreadable(c, fd);
-	return found_respond(c);
+	return found_respond(v, c);
 }
 
 /* ---- images that are not stored yet ---- */
@@ -234,6 +261,7 @@ static enum conn_step find(struct visit *v, struct conn *c,
 	                   : c->route.kind == ROUTE_ORIGINAL ? STORE_ORIGINAL
 	                                                     : STORED_IMAGE;
 
+	c->lookup.is_verified = c->lookup.is_copied = false;
 	snprintf(c->job.name, sizeof c->job.name, "%s%s", name,
 	         c->route.kind == ROUTE_VARIANT ? ".jpg" : "");
 	if (storage_find_cached(&conn_images(c)->storage, c->route.id, c->job.name,

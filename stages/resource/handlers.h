@@ -45,7 +45,10 @@ enum conn_step delete_image(struct visit *v, struct conn *c);
 /* Responds with the file of c->job.found, which is open: metadata or a variant, as the route says;
  * by entity tag, conditions and range (RFC 9110, 13 and 14). Closes it, or gives it to the
  * response. */
-enum conn_step found_respond(struct conn *c);
+enum conn_step found_respond(struct visit *v, struct conn *c);
+
+/* Has disk_read compare it with its checksum first (store.verify). */
+enum conn_step found_verify(struct visit *v, struct conn *c);
 
 /* Evaluates the conditions of a DELETE on what was looked for, and closes it. They count only if
  * the request would succeed without them (13.2.1). Otherwise sets the problem. */

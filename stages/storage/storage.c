@@ -314,8 +314,9 @@ static void explain(const char *data, size_t length, uint64_t expires, void *exp
 	for (unsigned i = 0; i < info.file_count; i++) {
 		int n = (int)strcspn(info.file[i].name, ".");
 
-		if (strcmp(info.file[i].name, STORE_ORIGINAL) != 0 &&
-		    (strncmp(info.file[i].name, e->variant, (size_t)n) != 0 || e->variant[n]))
+		if (strncmp(info.file[i].name, e->variant, (size_t)n) == 0 && !e->variant[n])
+			e->is_lost = true;
+		else if (strcmp(info.file[i].name, STORE_ORIGINAL) != 0)
 			text_printf(&list, "%s%.*s", list.length ? ", " : "", n, info.file[i].name);
 	}
 }
@@ -325,6 +326,7 @@ int storage_explain(struct storage *st, struct storage_explanation *e)
 	int err = storage_read(st, e->id, explain, e);
 
 	e->has_original = !st->class->is_shared && store_has_file(st->files, e->id, STORE_ORIGINAL);
+	e->is_lost = e->is_lost && !st->class->is_shared; /* there a removal takes some time */
 	return err || e->exists ? err : -ENOENT;
 }
 
@@ -335,7 +337,8 @@ static void append(const char *data, size_t length, uint64_t expires, void *arg)
 {
 	struct text *images = arg;
 
-	if ((expires && expires <= (uint64_t)time(NULL)) || !json_reader_check(data, length))
+	if ((expires && expires <= (uint64_t)time(NULL)) || !json_reader_check(data, length) ||
+	    !stored_image_is_sound(data, length))
 		return;
 	size_t visible = stored_image_public(data, length);
 

@@ -58,8 +58,9 @@ struct storage_explanation {
 	uint64_t max_age_ms;      /* store.max_age */
 	/* the result */
 	bool exists;
-	bool has_original;                                     /* which it could be made from */
-	bool is_skipped;                                       /* under load */
+	bool has_original; /* which it could be made from */
+	bool is_skipped;   /* under load */
+	bool is_lost;      /* the image had it: the file was damaged */
 	char variants[CONF_VARIANT_MAX * (CONF_NAME_MAX + 2)]; /* it has these; "": none */
 };
 

@@ -34,6 +34,8 @@ struct leftovers {
 		.lock = PTHREAD_MUTEX_INITIALIZER \
 	}
 
+#define STORE_VERIFIED_FILES 4096
+
 struct store {
 	char *root; /* its path; fixed */
 	int root_fd, incoming_fd, trash_fd, spool_fd, quarantine_fd;
@@ -45,6 +47,8 @@ struct store {
 	_Atomic uint64_t looked_ns;
 	struct leftovers leftovers; /* in .incoming */
 	struct usage usage;
+	/* files that were compared last, each in the slot of its identity: store_verify.c */
+	_Atomic uint64_t verified[STORE_VERIFIED_FILES];
 	/* of store_check() */
 	pthread_mutex_t checking;
 	_Atomic unsigned openings; /* of the directories, after they were deleted */
@@ -107,7 +111,8 @@ bool leftovers_note(struct leftovers *l, const char *id, bool is_left);
 
 /* ---- may block; disk_write calls them ---- */
 
-#define STORE_ORIGINAL "original.jpg" /* the uploaded file; no variant may have this name */
+#define STORE_ORIGINAL_NAME "original" /* of the uploaded file; no variant may have it */
+#define STORE_ORIGINAL STORE_ORIGINAL_NAME ".jpg"
 
 struct store_file {
 	const char *name; /* "medium.jpg" */

@@ -10,6 +10,8 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include <xxhash.h>
+
 #include "base/cached.h"
 #include "checksum.h"
 #include "store.h"
@@ -132,6 +134,14 @@ bool store_is_spooled(struct store *s, const char *id)
 	return faccessat(s->spool_fd, id, F_OK, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
 }
 
+static uint64_t identity_of(const struct stat *st)
+{
+	const uint64_t key[] = { st->st_dev, st->st_ino, (uint64_t)st->st_size,
+		                 (uint64_t)st->st_ctim.tv_sec, (uint64_t)st->st_ctim.tv_nsec };
+
+	return XXH3_64bits(key, sizeof key);
+}
+
 /* Opens the file, and fills in what it says. */
 static void find_file(struct store *s, const char *id, const char *name, struct store_found *found,
                       bool may_wait)
@@ -144,6 +154,7 @@ static void find_file(struct store *s, const char *id, const char *name, struct 
 	found->size = (uint64_t)st.st_size;
 	found->modified = st.st_mtim.tv_sec;
 	found->expires = store_tag(found->fd, found->tag);
+	found->identity = identity_of(&st);
 }
 
 /* Returns whether the original is spooled, or -EAGAIN. */

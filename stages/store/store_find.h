@@ -22,6 +22,7 @@ struct store_found {
 	time_t modified;         /* when the file was made */
 	uint64_t expires;        /* as store_tag() */
 	char tag[STORE_TAG_MAX]; /* the same */
+	uint64_t identity;       /* changes with the inode, its size and its content */
 	bool is_spooled;         /* if there is no such file: as store_is_spooled() */
 	/* of an S3 store: the bytes behind those that the file has; NULL: there are none. The
 	 * owner of fd calls s3_stream_free(). */

@@ -206,6 +206,14 @@ bool stored_info_is_sound(const struct stored_info *info, const char *data)
 	return !info->has_record || strcmp(own, info->own_sum) == 0;
 }
 
+bool stored_image_is_sound(const char *data, size_t length)
+{
+	struct stored_info info = { .has_record = stored_image_public(data, length) < length };
+	bool has_sum = read_own_sum(&info, data, length) == 0;
+
+	return has_sum ? info.has_record && stored_info_is_sound(&info, data) : !info.has_record;
+}
+
 const char *stored_file_fault(const struct stored_file *expected, uint64_t size, const char *sum)
 {
 	if (size < expected->bytes)

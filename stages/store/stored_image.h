@@ -80,6 +80,9 @@ int stored_info_load(struct stored_info *info, struct store *s, const char *id, 
 /* Returns whether the text has its own checksum, or an earlier version stored it without one. */
 bool stored_info_is_sound(const struct stored_info *info, const char *data);
 
+/* The same for a text that need not be read otherwise. */
+bool stored_image_is_sound(const char *data, size_t length);
+
 /* Compares the size and checksum of a file with what image.json says. Returns what is wrong with
  * the file, or NULL. Static. */
 const char *stored_file_fault(const struct stored_file *expected, uint64_t size, const char *sum);

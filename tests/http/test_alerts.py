@@ -12,7 +12,7 @@ import pictures
 from client import form_files
 from darkroom import CONFIG, eventually
 from promql import Watch
-from store_files import spool
+from store_files import directory_of, spool
 from test_limits import begun_upload
 from test_logs import Stalled, get
 from test_metrics import scrape
@@ -139,6 +139,16 @@ def test_quarantine(start):
     watch.daemon = start(store=daemon.store)
     assert eventually((daemon.store / ".quarantine" / IDENT).exists)
     assert watch.minutes(1) == {"Quarantine"}
+
+
+def test_damaged_files(start):
+    daemon = start()
+    image = daemon.image(TINY)
+    watch = watched(daemon)
+    path = directory_of(daemon.store, image["id"]) / "thumb.jpg"
+    path.write_bytes(path.read_bytes()[:-1])
+    assert daemon.get(image["variants"]["thumb"]["url"]).status == 503
+    assert "DamagedFiles" in watch.minutes(1)
 
 
 def test_tokens_outdated(start, tmp_path):

@@ -89,7 +89,7 @@ def test_links_out_of_the_store_are_not_followed(start, tmp_path):
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "medium.jpg").write_bytes(b"secret")
-    daemon = start("server.sandbox=off")
+    daemon = start("server.sandbox=off", "store.verify=no")
     assert hand(daemon, daemon.image(SMALL), outside).status == 200, "the link does not work"
     daemon = start()
     answer = hand(daemon, daemon.image(SMALL), outside)

@@ -103,6 +103,7 @@ def test_files_in_memory_need_no_disk_thread(start):
     daemon = start("variant.medium.quality=100", "variant.medium.operations=scale 1600x1200 inside")
     image = daemon.image(LARGE)
     assert image["variants"]["medium"]["bytes"] > 2 * PIECE
+    assert daemon.fetch(image, "medium")  # the first time it is compared with its checksum
     before = disk_events(daemon)
     for variant in image["variants"].values():
         assert len(daemon.get(variant["url"]).body) == variant["bytes"]

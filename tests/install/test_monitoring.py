@@ -132,6 +132,8 @@ ALERTS = {
                 (f"darkroom_memory_budget_bytes{{{LABELS}}}", "100x120")]),
     "Quarantine": ([(f"darkroom_store_quarantined_total{{{LABELS}}}", "0x90 1x30")],
                    [(f"darkroom_store_quarantined_total{{{LABELS}}}", "3x120")]),
+    "DamagedFiles": ([(f'darkroom_store_damaged_files_total{{{LABELS},made="again"}}', "0x90 1x30")],
+                     [(f'darkroom_store_damaged_files_total{{{LABELS},made="again"}}', "3x120")]),
     "TokensOutdated": ([(f"darkroom_tokens_outdated{{{LABELS}}}", "1x120")],
                        [(f"darkroom_tokens_outdated{{{LABELS}}}", "0x120")]),
     "ReloadFailed": ([(f"darkroom_config_last_reload_successful{{{LABELS}}}", "0x120")],

@@ -52,6 +52,8 @@ PLAYED = {
         ("http/test_spool.py", "test_recovery_says_once_how_it_ended"),
     "recovery: cannot process acknowledged image ID":
         ("http/test_spool.py", "test_image_that_ended_the_daemon_three_times_is_quarantined"),
+    "image ID: NAME is damaged":
+        ("http/test_verify.py", "test_damaged_variant_is_refused_moved_away_and_made_again"),
     "server.root = PATH was deleted":
         ("http/test_store_gone.py", "test_store_that_is_deleted_and_made_again_is_used"),
     "store: ADDRESS does not answer as it should":

@@ -24,6 +24,7 @@
 #include "store/directory.h"
 #include "store/store_find.h"
 #include "store/store_path.h"
+#include "store/store_verify.h"
 #include "store/stored_image.h"
 #include "store_query.h"
 
@@ -106,20 +107,6 @@ static void add_problem(struct audit *a, const char *file, const char *kind)
 	p->kind = kind;
 }
 
-/* Moves a file of the image to <root>/.quarantine/<id>/. Returns whether that was possible. */
-static bool quarantine(struct store_query *q, const char *id, const char *file)
-{
-	int from_fd = store_open_directory(&q->store, id);
-	int to_fd = directory_open(q->store.quarantine_fd, id, PRIVATE_DIRECTORY);
-	bool is_moved = from_fd >= 0 && to_fd >= 0 && renameat(from_fd, file, to_fd, file) == 0;
-
-	if (from_fd >= 0)
-		close(from_fd);
-	if (to_fd >= 0)
-		close(to_fd);
-	return is_moved;
-}
-
 static void print(const struct store_query *q, const char *id, const struct problem *p,
                   bool is_moved)
 {
@@ -152,7 +139,7 @@ static void report_problems(struct audit *a, struct store_query *q)
 		bool may_move = q->repairs && p->file[0] && strcmp(p->kind, "missing") != 0;
 
 		a->problems++;
-		print(q, a->id, p, may_move && quarantine(q, a->id, p->file));
+		print(q, a->id, p, may_move && !store_quarantine(&q->store, a->id, p->file, -1));
 	}
 }
 
