@@ -1,5 +1,5 @@
-"""Each alert of conf/monitoring/alerts.yml fires after the trouble that it is for, and not before. The
-daemon and the trouble are real; the hours that alerts wait for pass on the test's clock."""
+"""Each alert of conf/monitoring/alerts.yml fires after the trouble that it is for, and not before.
+The daemon and the trouble are real; the hours that alerts wait for pass on the test's clock."""
 
 import shutil
 import signal

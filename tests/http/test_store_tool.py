@@ -1,10 +1,8 @@
 """darkroomd store: list, find, count and remove, with and without a daemon that serves the store."""
 
-import csv
 import itertools
 import json
 import os
-import pathlib
 import re
 import subprocess
 import threading
@@ -180,7 +178,7 @@ def test_a_damaged_document_is_reported(five):
     assert len(done.stdout.splitlines()) == 4
 
 
-# ---- the recipes of darkroom-store(7) ----
+# ---- recipes of darkroom-store(7); install/test_commands.py runs all of them ----
 
 def recipes():
     """Returns {title: script} of the manual's recipes."""
@@ -221,33 +219,6 @@ def recipe(start, tmp_path):
     return run_recipe
 
 
-def test_recipe_which_token(recipe):
-    ident = recipe.upload("up")
-    assert recipe("Which token uploaded this?", id=ident).split()[-1] == "up"
-
-
-def test_recipe_delete_a_users_pictures(recipe, tmp_path):
-    mine, yours, others = recipe.upload("up"), recipe.upload("all"), recipe.upload("all")
-    (tmp_path / "user.txt").write_text(yours + "\n")
-    assert recipe("Delete a user's pictures", name="up").split() == [yours, mine]
-    assert recipe.daemon.stored() == [others]
-
-
-def test_recipe_the_disk_is_full(recipe):
-    new, old = recipe.upload("up"), recipe.upload("up")
-    store, past = recipe.daemon.store, "01J0000000" + old[10:]
-    directory_of(store, past).parent.mkdir(parents=True)
-    directory_of(store, old).rename(directory_of(store, past))
-    said = recipe("The disk is full").splitlines()
-    assert [line.split()[1] for line in said if line.startswith("all")] == ["2", "1"]
-    assert said[-1] == past and recipe.daemon.stored() == [new]
-
-
-def test_recipe_are_all_files_sound(recipe):
-    recipe.upload("up")
-    assert recipe("Are all files sound?") == ""
-
-
 def test_recipe_move_to_a_new_machine(recipe, start, tmp_path):
     new, archive = start(store=tmp_path / "new"), str(tmp_path / "archive.tar")
     images = []
@@ -259,27 +230,6 @@ def test_recipe_move_to_a_new_machine(recipe, start, tmp_path):
     for ident in images:
         assert files_of(new.store, ident) == files_of(recipe.daemon.store, ident)
         assert new.get(f"/images/{ident}/thumb.jpg").status == 200
-
-
-def test_recipe_begin_with_a_directory_of_pictures(start, recipe, tmp_path):
-    """Of a daemon that wants no token, on its own port."""
-    daemon, directory, table = start(store=tmp_path / "open"), tmp_path / "p", tmp_path / "map.csv"
-    (directory / "sub").mkdir(parents=True)
-    sources = {"lake.jpg": SMALL, "sub/two, \"2\".JPEG": pictures.photo_jpeg(64, 200, 6)}
-    for name, data in sources.items():
-        (directory / name).write_bytes(data)
-    (directory / "notes.txt").write_text("x")
-    recipe("Begin with a directory of pictures", port=daemon.port, pictures=str(directory),
-           map=str(table))
-    with table.open(newline="") as file:
-        found = {row["file"]: (row["status"], row["id"]) for row in csv.DictReader(file)}
-    assert {path: status for path, (status, _) in found.items()} == {
-        str(directory / name): "201" for name in sources}
-    assert sorted(ident for _, ident in found.values()) == daemon.stored()
-    for name, data in sources.items():
-        image = daemon.get(f"/images/{found[str(directory / name)][1]}").json()
-        assert (image["width"], image["height"]) == pictures.size(data)
-        assert image["filename"] == pathlib.Path(name).name
 
 
 def test_recipe_i_changed_a_size(start, recipe, tmp_path):
@@ -371,13 +321,6 @@ def test_recipe_restore_one_image(recipe, tmp_path):
     assert recipe.daemon.get(f"/images/{gone}").status == 200
     assert recipe.daemon.stored() == sorted([gone, kept])
     assert tool(recipe.daemon.store, "check").returncode == 0
-
-
-def test_every_recipe_has_a_test():
-    here = pathlib.Path(__file__).read_text()
-    assert len(recipes()) >= 6
-    for title, script in recipes().items():
-        assert not script or f'recipe("{title}"' in here
 
 
 @pytest.mark.parametrize("command", ["list", "find", "count", "remove", "check", "plan", "remake",
