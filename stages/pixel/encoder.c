@@ -1,5 +1,6 @@
 /*
- * encoder.c - drives libjpeg from the planes of a picture to a file in pool memory.
+ * encoder.c - makes a file by baseline.c, or drives libjpeg from the planes of a picture to a file
+ * in pool memory.
  */
 #include "encoder.h"
 
@@ -11,7 +12,7 @@
 #include "base/check.h"
 #include "base/pool.h"
 #include "base/round.h"
-#include "huffman.h"
+#include "baseline.h"
 #include "libjpeg_private.h"
 
 #define FILE_BYTES_MIN 4096 /* headers and tables take 0.6 KB */
@@ -35,33 +36,26 @@ static void on_message(j_common_ptr c, int level)
 	(void)level;
 }
 
-/* ---- passes after the first one ---- */
+/* ---- passes of libjpeg after the first one ---- */
 
 /*
  * jpeg_finish_compress() runs them in a single call, which takes seconds for a large progressive
  * picture. These functions run the same passes in steps, as libjpeg-turbo 2 does, and leave it the
- * end of the last pass. The second pass of an optimised baseline file is coded by huffman.c.
- * Without the private structures of libjpeg (libjpeg_private.h) no pass is left after the first
- * one. A unit test compares the files with those of jpeg_finish_compress().
+ * end of the last pass. Without the private structures of libjpeg (libjpeg_private.h) no pass is
+ * left after the first one. A unit test compares the files with those of jpeg_finish_compress().
  */
 #if LIBJPEG_HAS_PRIVATE
 /* Returns whether a pass follows the current one. */
 static bool is_pass_left(const struct encoder *e)
 {
-	if (!e->uses_private)
-		return false;
-	return e->uses_huffman ? e->pass == 0 : !e->out.master->is_last_pass;
+	return e->uses_private && !e->out.master->is_last_pass;
 }
 
 /* Starts the next pass. After the last row of the current one. */
 static void begin_pass(struct encoder *e)
 {
-	if (e->uses_huffman) {
-		huffman_tables(&e->out);
-	} else {
-		e->out.master->finish_pass(&e->out);
-		e->out.master->prepare_for_pass(&e->out);
-	}
+	e->out.master->finish_pass(&e->out);
+	e->out.master->prepare_for_pass(&e->out);
 	e->pass++;
 	e->row = 0;
 }
@@ -69,9 +63,7 @@ static void begin_pass(struct encoder *e)
 /* Codes one row of MCUs. In passes after the first one. */
 static void code_row(struct encoder *e)
 {
-	if (e->uses_huffman)
-		huffman_code(&e->out, e->out.total_iMCU_rows - e->row);
-	else if (!e->out.coef->compress_data(&e->out, NULL))
+	if (!e->out.coef->compress_data(&e->out, NULL))
 		ERREXIT(&e->out, JERR_CANT_SUSPEND);
 }
 #else
@@ -97,8 +89,6 @@ static void start(struct encoder *e)
 	out->image_height = (JDIMENSION)e->picture->height;
 	e->file.size_first = size_first(e);
 	jpeg_start_compress(out, TRUE);
-	if (e->uses_huffman)
-		huffman_start(out, e->memory.coefficient_bytes_max);
 	if (e->icc_size)
 		jpeg_write_icc_profile(out, e->icc, (unsigned)e->icc_size);
 	e->is_started = true;
@@ -148,8 +138,30 @@ static int advance(struct encoder *e, unsigned rows)
 	return 0;
 }
 
+/* The same by baseline.c, whose second pass codes the notes of the first one. */
+static int advance_own(struct encoder *e, unsigned rows)
+{
+	unsigned count = baseline_rows(e->own);
+	bool is_good = true;
+
+	e->is_started = true;
+	for (; rows > 0 && is_good && e->pass < e->pass_count; rows--) {
+		is_good = e->pass == 0 ? baseline_note(e->own, e->row)
+		                       : baseline_code(e->own, count - e->row);
+		if (++e->row < count)
+			continue;
+		if (e->pass++ == 0)
+			is_good = is_good && baseline_tables(e->own);
+		e->row = 0;
+	}
+	e->has_failed = !is_good;
+	return is_good ? e->pass < e->pass_count : -ENOMEM;
+}
+
 int encoder_advance(struct encoder *e, unsigned rows)
 {
+	if (e->own)
+		return advance_own(e, rows);
 	if (setjmp(e->errors.failed)) {
 		e->has_failed = true;
 		return e->errors.mgr.msg_code == JERR_OUT_OF_MEMORY ? -ENOMEM : -EINVAL;
@@ -160,7 +172,7 @@ int encoder_advance(struct encoder *e, unsigned rows)
 unsigned encoder_lines_left(const struct encoder *e)
 {
 	unsigned height = (unsigned)e->picture->height,
-		 lines = e->row * DCTSIZE * (unsigned)e->out.max_v_samp_factor;
+		 lines = e->row * (e->chroma == CHROMA_420 ? 2 : 1) * DCTSIZE;
 
 	if (!e->is_started)
 		return e->pass_count * height;
@@ -171,6 +183,10 @@ unsigned encoder_lines_left(const struct encoder *e)
 
 void encoder_take(struct encoder *e, uint8_t **data, size_t *size)
 {
+	if (e->own) {
+		baseline_take(e->own, data, size);
+		return;
+	}
 	assert(e->file.data);
 	*data = e->file.data;
 	*size = e->file.size;
@@ -179,15 +195,10 @@ void encoder_take(struct encoder *e, uint8_t **data, size_t *size)
 
 /* ---- memory ---- */
 
-/* Returns whether huffman.c codes the file: baseline with tables of its own. */
-static bool uses_huffman(const struct encoding *how)
+/* Returns whether baseline.c makes the file. */
+static bool uses_own(const struct encoding *how)
 {
-	return how->is_optimized && !how->is_progressive && libjpeg_private_is_usable();
-}
-
-static bool keeps_coefficients(const struct encoding *how)
-{
-	return !uses_huffman(how) && (how->is_progressive || how->is_optimized);
+	return how->is_optimized && !how->is_progressive;
 }
 
 /* Returns the bytes of all coefficients, in whole MCUs. */
@@ -208,10 +219,10 @@ uint64_t encoder_bytes(const struct encoding *how, enum chroma chroma, int width
 
 	if (how->is_grey)
 		chroma = CHROMA_NONE;
-	if (keeps_coefficients(how))
+	if (how->is_progressive)
 		kept += WORKING_BYTES + picture_coefficient_bytes(chroma, width, height);
-	else if (uses_huffman(how))
-		kept += huffman_bytes(picture_coefficient_bytes(chroma, width, height));
+	else if (uses_own(how))
+		kept += baseline_bytes(picture_coefficient_bytes(chroma, width, height));
 	if (chroma == CHROMA_420)
 		samples += samples / 2 + (uint64_t)width + (uint64_t)height;
 	else if (chroma == CHROMA_444)
@@ -229,8 +240,6 @@ static unsigned pass_count(const struct jpeg_compress_struct *out)
 
 	if (!out->optimize_coding)
 		return 1;
-	if (!out->scan_info)
-		return 2;
 	/* A scan has a pass for its tables and one for its data. DC refinements need no tables. */
 	for (int i = 0; i < out->num_scans; i++)
 		n += out->scan_info[i].Ss == 0 && out->scan_info[i].Ah != 0 ? 1 : 2;
@@ -267,18 +276,18 @@ static bool setup(struct encoder *e)
 	setup_planes(e);
 	jpeg_set_quality(out, (int)e->how.quality, TRUE);
 	out->dct_method = JDCT_ISLOW;
-	out->optimize_coding = keeps_coefficients(&e->how);
+	out->optimize_coding = e->how.is_progressive;
 	if (e->how.is_progressive)
 		jpeg_simple_progression(out);
 	e->uses_private = libjpeg_private_is_usable();
-	e->uses_huffman = uses_huffman(&e->how);
-	e->pass_count = e->uses_huffman ? 2 : pass_count(out);
+	e->pass_count = pass_count(out);
 	return true;
 }
 
 static void destroy(struct encoder *e)
 {
-	jpeg_destroy_compress(&e->out);
+	if (!uses_own(&e->how))
+		jpeg_destroy_compress(&e->out);
 	free(e);
 }
 
@@ -290,7 +299,8 @@ static struct encoder *make(const struct encoding *how, enum chroma chroma)
 		return NULL;
 	e->how = *how;
 	e->chroma = chroma;
-	if (!setup(e)) {
+	e->pass_count = 2;
+	if (!uses_own(how) && !setup(e)) {
 		destroy(e);
 		return NULL;
 	}
@@ -357,16 +367,28 @@ struct encoder *encoder_new(const struct encoding *how, const struct picture *p,
 	e->is_started = false;
 	e->pass = e->row = 0;
 	e->memory.coefficient_bytes_max = picture_coefficient_bytes(chroma, p->width, p->height);
-	return e;
+	if (!uses_own(how))
+		return e;
+	e->own = baseline_new(how->quality, chroma, p, icc, icc_size,
+	                      e->memory.coefficient_bytes_max);
+	if (e->own)
+		return e;
+	idle_add(e);
+	return NULL;
 }
 
 void encoder_free(struct encoder *e)
 {
 	if (!e)
 		return;
-	jpeg_abort_compress(&e->out);
-	pool_put(e->file.data);
-	e->file.data = NULL;
+	if (e->own) {
+		baseline_free(e->own);
+		e->own = NULL;
+	} else {
+		jpeg_abort_compress(&e->out);
+		pool_put(e->file.data);
+		e->file.data = NULL;
+	}
 	if (e->has_failed)
 		destroy(e);
 	else

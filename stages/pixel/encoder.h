@@ -6,13 +6,13 @@
  *	encoder_take()     transfers the file to the caller
  *	encoder_free()     at any time
  *
- * By default files are baseline with the standard Huffman tables. Optimised files are coded in a
- * second pass over notes (huffman.h). Progressive files are buffered as coefficients and coded in
- * several passes. An encoder belongs to one thread at a time. It may move to another thread between
- * two steps.
+ * By default files are baseline with the standard Huffman tables. Optimised ones are made without
+ * libjpeg, in a second pass over notes (baseline.h). Progressive files are buffered as coefficients
+ * and coded in several passes. An encoder belongs to one thread at a time. It may move to another
+ *thread between two steps.
  *
  * Each thread caches idle encoders by their parameters. Setting parameters takes as long as coding
- *a small file. Switching optimisation off again in one libjpeg object corrupts files.
+ * a small file. Switching optimisation off again in one libjpeg object corrupts files.
  */
 #ifndef DARKROOM_PIXEL_ENCODER_H
 #define DARKROOM_PIXEL_ENCODER_H
@@ -29,19 +29,20 @@
 #include "picture.h"
 
 struct encoder {
-	struct jpeg_memory memory; /* first: client_data points to it */
+	struct jpeg_memory
+		memory; /* first: client_data points to it; libjpeg is not used with `own` */
 	struct jpeg_compress_struct out;
 	struct encoder_errors {
 		struct jpeg_error_mgr mgr;
 		jmp_buf failed;
 	} errors;
 	struct jpeg_output file;
+	struct baseline *own;          /* makes an optimised file; NULL for other files */
 	const struct picture *picture; /* borrowed, as is the profile */
 	const uint8_t *icc;
 	size_t icc_size;
 	bool is_started, has_failed;
 	bool uses_private;         /* libjpeg_private_is_usable() when the encoder was made */
-	bool uses_huffman;         /* huffman.h codes the file */
 	unsigned pass, pass_count; /* over the picture */
 	unsigned row;              /* of MCUs, next one of the current pass */
 	/* parameters, fixed when the encoder is made */

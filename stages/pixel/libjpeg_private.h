@@ -3,8 +3,8 @@
  *
  * jpegint.h declares them. libjpeg-turbo 3 has changed them but keeps the soname: a program built
  * for version 2 may be loaded with version 3. So both the headers and the loaded library must be
- * version 2. Otherwise the encoder uses public functions only: libjpeg makes the Huffman tables,
- * and all passes after the first one are a single step. Define DARKROOM_LIBJPEG_PUBLIC to build
+ * version 2. Otherwise the encoder uses public functions only: all passes of a progressive file
+ * after the first one are a single step. Define DARKROOM_LIBJPEG_PUBLIC to build
  * that way with any version.
  */
 #ifndef DARKROOM_PIXEL_LIBJPEG_PRIVATE_H

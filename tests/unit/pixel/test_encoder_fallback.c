@@ -1,5 +1,5 @@
 /* test_encoder_fallback.c - encoding without the private structures of libjpeg, as with
- * libjpeg-turbo 3: the same coefficients, in fewer steps. */
+ * libjpeg-turbo 3: the same files, progressive ones in fewer steps. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,10 +11,10 @@
 
 #include "base/check.h"
 #include "base/pool.h"
+#include "pixel/baseline.h"
 #include "pixel/encoder.h"
 #include "pixel/libjpeg_private.h"
 #include "support/codec_fixture.h"
-#include "support/jpeg_fixture.h"
 #include "support/picture_fixture.h"
 
 /* This file replaces libjpeg_private.c. */
@@ -35,13 +35,11 @@ static const struct encoding encodings[] = {
 struct file {
 	uint8_t *data;
 	size_t size;
-	uint64_t coefficients; /* hash */
 };
 
 /* Encodes in single rows. Idle encoders are destroyed, because they keep their kind of passes. */
 static struct file encoded(const struct encoding *how, const struct picture *p, bool use_private)
 {
-	struct jpeg_decompress_struct in;
 	struct encoder *e;
 	struct file file;
 	unsigned left;
@@ -61,8 +59,6 @@ static struct file encoded(const struct encoding *how, const struct picture *p, 
 	encoder_take(e, &file.data, &file.size);
 	encoder_free(e);
 	assert_true(file.size <= encoder_bytes(how, picture_chroma(p), p->width, p->height, 0));
-	file.coefficients = jpeg_coefficients(file.data, file.size, &in);
-	jpeg_destroy_decompress(&in);
 	return file;
 }
 
@@ -70,16 +66,13 @@ static void check_encoding(const struct encoding *how, const struct picture *p)
 {
 	struct file with = encoded(how, p, true), without = encoded(how, p, false);
 
-	assert_true(with.coefficients == without.coefficients);
-	if (how->is_progressive || !how->is_optimized) {
-		assert_int_equal(with.size, without.size);
-		assert_memory_equal(with.data, without.data, with.size);
-	}
+	assert_int_equal(with.size, without.size);
+	assert_memory_equal(with.data, without.data, with.size);
 	pool_put(with.data);
 	pool_put(without.data);
 }
 
-static void coefficients_are_the_same(void **state)
+static void files_are_the_same(void **state)
 {
 	static const int sizes[][2] = { { 1, 1 }, { 17, 5 }, { 100, 75 }, { 333, 250 } };
 
@@ -108,7 +101,7 @@ static void optimised_files_are_smaller(void **state)
 	picture_unref(p);
 }
 
-static void passes_after_the_first_are_one_step(void **state)
+static void passes_of_libjpeg_after_the_first_are_one_step(void **state)
 {
 	struct picture *p = noisy_picture(CHROMA_420, 100, 75);
 
@@ -120,10 +113,10 @@ static void passes_after_the_first_are_one_step(void **state)
 		unsigned steps = 1;
 
 		assert_non_null(e);
-		assert_false(e->uses_huffman);
 		while (encoder_advance(e, 1) > 0)
 			steps++;
-		assert_int_equal(steps, e->out.total_iMCU_rows);
+		assert_int_equal(steps,
+		                 e->own ? 2 * baseline_rows(e->own) : e->out.total_iMCU_rows);
 		encoder_free(e);
 	}
 	picture_unref(p);
@@ -132,9 +125,9 @@ static void passes_after_the_first_are_one_step(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(coefficients_are_the_same),
+		cmocka_unit_test(files_are_the_same),
 		cmocka_unit_test(optimised_files_are_smaller),
-		cmocka_unit_test(passes_after_the_first_are_one_step),
+		cmocka_unit_test(passes_of_libjpeg_after_the_first_are_one_step),
 	};
 
 	return cmocka_run_group_tests(tests, codec_setup, codec_teardown);

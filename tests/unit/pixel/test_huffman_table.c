@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "pixel/huffman.c"
+#include "pixel/huffman_table.h"
 
 static unsigned next_random(unsigned *seed)
 {
@@ -21,35 +21,36 @@ static unsigned next_random(unsigned *seed)
  * one, and none may be all ones. */
 static double check_table(const uint32_t *count)
 {
-	static uint32_t code[SYMBOLS];
-	JHUFF_TBL t;
+	static uint32_t code[HUFFMAN_SYMBOLS];
+	struct huffman_table t;
 	double all = 0, bits = 0;
 	uint64_t next = 0;
 
 	memset(code, 0, sizeof(code));
 	huffman_table_make(count, &t, code);
-	for (int s = 0; s < SYMBOLS; s++) {
+	for (int s = 0; s < HUFFMAN_SYMBOLS; s++) {
 		unsigned follow = s & 15, length = (code[s] & 31) - follow;
 
 		assert_int_equal(code[s] != 0, count[s] != 0);
 		if (!count[s])
 			continue;
-		assert_in_range(length, 1, LENGTH_MAX);
+		assert_in_range(length, 1, HUFFMAN_LENGTH_MAX);
 		assert_true((code[s] >> 5 >> follow) < (1u << length) - 1);
 		all += count[s];
 		bits += (double)count[s] * length;
 	}
 	/* In the order of the table, each code starts at the end of the previous one. */
-	for (unsigned length = 1, i = 0; length <= LENGTH_MAX; length++)
+	for (unsigned length = 1, i = 0; length <= HUFFMAN_LENGTH_MAX; length++)
 		for (unsigned k = 0; k < t.bits[length]; k++, i++) {
-			unsigned s = t.huffval[i], follow = s & 15;
+			unsigned s = t.symbol[i], follow = s & 15;
 
 			assert_int_equal((code[s] & 31) - follow, length);
-			assert_int_equal(
-				(uint64_t)(code[s] >> 5 >> follow) << (LENGTH_MAX - length), next);
-			next += 1u << (LENGTH_MAX - length);
+			assert_int_equal((uint64_t)(code[s] >> 5 >> follow)
+			                         << (HUFFMAN_LENGTH_MAX - length),
+			                 next);
+			next += 1u << (HUFFMAN_LENGTH_MAX - length);
 		}
-	assert_true(next < 1u << LENGTH_MAX);
+	assert_true(next < 1u << HUFFMAN_LENGTH_MAX);
 	return bits / all;
 }
 
@@ -57,9 +58,9 @@ static double entropy(const uint32_t *count)
 {
 	double all = 0, bits = 0;
 
-	for (int s = 0; s < SYMBOLS; s++)
+	for (int s = 0; s < HUFFMAN_SYMBOLS; s++)
 		all += count[s];
-	for (int s = 0; s < SYMBOLS; s++)
+	for (int s = 0; s < HUFFMAN_SYMBOLS; s++)
 		if (count[s])
 			bits -= count[s] / all * log2(count[s] / all);
 	return bits;
@@ -70,8 +71,8 @@ static void tables_are_short(void **state)
 	unsigned seed = 1;
 
 	(void)state;
-	for (unsigned n = 1; n <= SYMBOLS; n++) {
-		uint32_t count[SYMBOLS] = { 0 };
+	for (unsigned n = 1; n <= HUFFMAN_SYMBOLS; n++) {
+		uint32_t count[HUFFMAN_SYMBOLS] = { 0 };
 		double bits, least;
 
 		/* Symbols with more than 11 following bits do not occur and would not fit. */
@@ -90,7 +91,7 @@ static void deep_trees_are_limited(void **state)
 {
 	(void)state;
 	for (unsigned n = 2; n <= 30; n++) {
-		uint32_t count[SYMBOLS] = { 0 };
+		uint32_t count[HUFFMAN_SYMBOLS] = { 0 };
 
 		for (unsigned i = 0, a = 1, b = 1; i < n; i++) {
 			uint32_t c = a + b;

@@ -8,11 +8,16 @@
 #define DARKROOM_TESTS_UNIT_SUPPORT_KERNEL_COMPARE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct kernel;
+struct mcu_kernel;
 
 /* Returns whether all functions of the kernels compute the same. Prints the first difference of
  * each function. */
 bool kernels_agree(const struct kernel *a, const struct kernel *b);
+
+/* Returns a hash of notes of random blocks, the same for all kernels and all processors. */
+uint64_t mcu_notes_hash(const struct mcu_kernel *kernel);
 
 #endif

@@ -1,0 +1,61 @@
+/*
+ * mcu.h - from samples to the symbols of a baseline JPEG: level shift, forward DCT, quantisation,
+ * zigzag order and runs of zeros, for a row of MCUs.
+ *
+ * The coefficients are those of libjpeg's JDCT_ISLOW, bit by bit. A note is one symbol: the lower
+ * 10 bits are the symbol and its table, the upper 16 bits are the bits that follow the symbol in
+ * the file. All kernels make the same notes. Any thread.
+ */
+#ifndef DARKROOM_PIXEL_MCU_H
+#define DARKROOM_PIXEL_MCU_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "huffman_table.h"
+#include "picture.h"
+
+#define MCU_COEFFICIENTS 64 /* of a block */
+#define MCU_BLOCK 8         /* samples in both directions */
+/* Tables of notes: DC and AC of luma, then of chroma. */
+#define MCU_TABLES 4
+#define MCU_CHROMA (2 * HUFFMAN_SYMBOLS)
+#define MCU_NOTES (MCU_TABLES * HUFFMAN_SYMBOLS)
+/* Notes that a kernel may write behind the last one. */
+#define MCU_NOTE_SLACK 4
+
+/* The natural position of each place in zigzag order. */
+extern const uint8_t mcu_zigzag[MCU_COEFFICIENTS];
+
+/* Division by 8 times the elements of a quantisation table, by two multiplications. */
+struct mcu_divisors {
+	_Alignas(16) uint16_t reciprocal[MCU_COEFFICIENTS];
+	_Alignas(16) uint16_t correction[MCU_COEFFICIENTS];
+	_Alignas(16) uint16_t scale[MCU_COEFFICIENTS];
+};
+
+/* Makes the divisors of quantum[MCU_COEFFICIENTS], in natural order, from 1 to 255. */
+void mcu_divisors_make(struct mcu_divisors *d, const uint8_t *quantum);
+
+/* A row of MCUs. Its lines have samples for whole blocks. The planes are only read. */
+struct mcu_row {
+	enum chroma chroma;
+	const struct mcu_divisors *luma_divisors, *chroma_divisors;
+	const uint8_t *luma[2 * MCU_BLOCK]; /* lines; with 4:2:0 two rows of blocks */
+	const uint8_t *cb[MCU_BLOCK], *cr[MCU_BLOCK];
+	int wide;       /* blocks of luma beside each other */
+	bool is_cut;    /* 4:2:0: the lower row of blocks is below the picture */
+	int last_dc[3]; /* of each component; 0 before the first row. Changed by notes. */
+};
+
+struct mcu_kernel {
+	const char *name;
+	/* Writes the notes of the MCUs from `from` to before `to`, in turn, at most
+	 * MCU_COEFFICIENTS for each block, and returns their end. */
+	uint32_t *(*note)(struct mcu_row *m, int from, int to, uint32_t *note);
+};
+
+/* Returns the kernels that this processor can run, fastest first, plain C last, then NULL. */
+const struct mcu_kernel *mcu_kernel_at(unsigned index);
+
+#endif
