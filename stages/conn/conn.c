@@ -13,7 +13,8 @@
 #include "sched/core/replicas.h"
 #include "stage_ids.h"
 
-#define PARSE_TURN_MAX 16 /* parses in place before other connections get their turn */
+/* A time and not a number of requests, because some cost a thousand times as much as others. */
+#define TURN_NS (50 * UINT64_C(1000))
 #define WAIT_CHECK_NS (250 * NS_PER_MS) /* between looks at a client that waits */
 
 struct conn *conn_of(struct event *ev)
@@ -120,13 +121,23 @@ bool conn_timer_fired(struct conn *c)
 
 /* ---- waiting for other parts ---- */
 
+bool conn_turn_is_over(struct conn *c)
+{
+	uint64_t now = clock_ns();
+
+	if (c->turn_end_ns)
+		return now >= c->turn_end_ns;
+	c->turn_end_ns = now + TURN_NS;
+	return false;
+}
+
 enum conn_step conn_parse(struct visit *v, struct conn *c)
 {
 	/* Descriptors are dense, so replicas get equally many connections. Images are distributed
 	 * separately. */
 	c->event.replica = (unsigned)c->fd % graph_replica_count(c->io->http->graph);
 	c->event.size = 0; /* all headers take about the same time */
-	if (c->parse_count++ == PARSE_TURN_MAX) {
+	if (conn_turn_is_over(c)) {
 		visit_send(v, STAGE_HTTP_PARSE, &c->event);
 		return CONN_STEP_GONE;
 	}

@@ -195,7 +195,7 @@ struct conn {
 	enum conn_place place;
 	struct reactor_watch readable, writable;
 	struct conn_timeout timeout;
-	unsigned parse_count; /* in this call of conn_run() */
+	uint64_t turn_end_ns; /* of this call of conn_run(); 0: it has not parsed yet */
 	/* the owner of the event */
 	enum conn_state state, after_admit;
 	struct conn_wait wait;
@@ -284,6 +284,10 @@ void conn_set_timeout(struct conn *c, uint64_t ms);
 bool conn_timer_fired(struct conn *c);
 
 /* ---- waiting for other parts; the I/O thread ---- */
+
+/* Returns whether other connections should get their turn: this one has parsed for as long as it
+ * may at once. The first call begins the turn. */
+bool conn_turn_is_over(struct conn *c);
 
 /* Has http_parse parse what was read, and continues in the state that it sets. */
 enum conn_step conn_parse(struct visit *v, struct conn *c);

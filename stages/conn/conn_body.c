@@ -247,6 +247,11 @@ enum conn_step conn_read_chunks(struct visit *v, struct conn *c)
 
 	if (c->at < c->end && c->end != c->body.tried)
 		return conn_parse(v, c); /* came with the header */
+	if (conn_turn_is_over(c)) {
+		if (c->timeout.deadline_ns == UINT64_MAX)
+			conn_watch_phase(c);
+		return CONN_STEP_READ;
+	}
 	/* Overwrite what was parsed, but keep the header: it has the form's boundary. A line of
 	 * which a part has come is behind it. */
 	size_t part = c->end - c->at;

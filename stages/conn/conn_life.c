@@ -109,7 +109,7 @@ void conn_run(struct visit *v, struct conn *c)
 	enum conn_step step;
 
 	debug_assert(c->place == CONN_AWAY);
-	c->parse_count = 0;
+	c->turn_end_ns = 0;
 	do {
 		if (c->state == CONN_ANSWERED)
 			step = c->wait.answered(v, c);
