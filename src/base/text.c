@@ -7,6 +7,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "check.h"
@@ -123,4 +124,23 @@ void text_ms(struct text *t, uint64_t ns)
 
 	text_uint(t, ns / 1000000);
 	text_put(t, fraction, sizeof fraction);
+}
+
+struct document *document_new(struct text *t)
+{
+	struct document *d = t->overflowed ? NULL : malloc(sizeof *d + t->length);
+
+	if (d) {
+		d->references = 1;
+		d->length = t->length;
+		memcpy(d->data, t->data, t->length);
+	}
+	text_fini(t);
+	return d;
+}
+
+void document_drop(struct document *d)
+{
+	if (d && --d->references == 0)
+		free(d);
 }

@@ -36,4 +36,16 @@ void text_uint(struct text *t, uint64_t value);
 void text_printf(struct text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void text_ms(struct text *t, uint64_t ns); /* as milliseconds with three decimals */
 
+/* Data that several readers send. One thread has all of them. */
+struct document {
+	unsigned references;
+	size_t length;
+	char data[];
+};
+
+/* Makes one of a growable text, which ends, with one reference. Returns NULL if the text has
+ * overflowed or there is no memory. */
+struct document *document_new(struct text *t);
+void document_drop(struct document *d); /* gives a reference back; NULL is ignored */
+
 #endif

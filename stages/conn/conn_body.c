@@ -72,10 +72,13 @@ static uint64_t next_step(const struct conn *c)
  * response that the socket has room for costs nothing here. */
 void conn_count_response(struct conn *c)
 {
-	if (c->response.body.length == 0 || c->body.memory.bytes > 0)
+	const struct response *r = &c->response;
+	size_t bytes = r->document ? r->body_length : pool_size(r->body.size);
+
+	if (bytes == 0 || c->body.memory.bytes > 0)
 		return;
 	budget_body_init(budget_of(c), &c->body.memory, BUDGET_SMALL_BODY, slot_of(c));
-	budget_body_add(budget_of(c), &c->body.memory, pool_size(c->response.body.size));
+	budget_body_add(budget_of(c), &c->body.memory, bytes);
 }
 
 /* Moves the body to a buffer of another size. One that is larger than what is reserved for it gets

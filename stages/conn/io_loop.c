@@ -2,10 +2,7 @@
 #include "io_loop.h"
 
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #include "base/clock.h"
 #include "log/log.h"
@@ -93,14 +90,8 @@ static void on_wake(void *arg)
 static int init_listener(struct io_loop *io, int fd, bool is_admin, void (*accept)(void *listener))
 {
 	struct io_listener *l = &io->listener[io->listener_count++];
-	const int one = 1;
 
 	*l = (struct io_listener){ .io = io, .fd = fd, .is_admin = is_admin };
-	/* Accepted sockets inherit it. Responses are written as a whole, so waiting for more data
-	 * gains nothing. Unix sockets do not have the option. */
-	if (setsockopt(l->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one) && errno != EOPNOTSUPP)
-		log_warning("accept: cannot set TCP_NODELAY: %s; serving without it",
-		            strerror(errno));
 	return reactor_watch_init(&l->watch, io->reactor, fd, false, accept, l);
 }
 
@@ -152,6 +143,8 @@ void io_loop_fini(struct io_loop *io)
 		reactor_watch_fini(&io->listener[i].watch);
 	reactor_watch_fini(&io->wake);
 	reactor_timer_fini(&io->pause);
+	for (unsigned i = 0; i < IO_REPORT_COUNT; i++)
+		document_drop(io->document[i].last);
 	reactor_free(io->reactor);
 	io->reactor = NULL;
 }

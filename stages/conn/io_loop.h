@@ -46,6 +46,14 @@ struct io_listener {
 	struct reactor_watch watch;
 };
 
+/* Documents about the daemon. They take long to make, so the thread's connections share them. */
+enum io_report { IO_STATS, IO_METRICS, IO_GRAPH_DOT, IO_GRAPH_SVG, IO_REPORT_COUNT };
+
+struct io_document {
+	struct document *last; /* a reference; NULL: none was made */
+	uint64_t due_ns;       /* when it would be made if all were made in regular intervals */
+};
+
 struct io_loop {
 	struct http_server *http;
 	struct reactor *reactor;
@@ -64,12 +72,13 @@ struct io_loop {
 	bool is_done;                     /* counted in http->ios_done */
 	LIST_HEAD(conn_list, conn) conns; /* all */
 	unsigned count[CONN_KIND_COUNT];
-	unsigned shed_count;          /* with a refused upload, until they are closed */
-	struct conn_line fresh;       /* counted ones in the loop, before their first request */
-	struct conn_line kept;        /* the same, after a response; without a request as well */
-	struct conn_line rejected;    /* in the loop */
-	struct conn *leaving;         /* makes room for one that was started; NULL: none */
-	struct conn *refused;         /* was started over a limit; NULL: none */
+	unsigned shed_count;       /* with a refused upload, until they are closed */
+	struct conn_line fresh;    /* counted ones in the loop, before their first request */
+	struct conn_line kept;     /* the same, after a response; without a request as well */
+	struct conn_line rejected; /* in the loop */
+	struct conn *leaving;      /* makes room for one that was started; NULL: none */
+	struct conn *refused;      /* was started over a limit; NULL: none */
+	struct io_document document[IO_REPORT_COUNT];
 	char copy[RESPONSE_COPY_MAX]; /* scratch of response_send() */
 	time_t date_s;                /* the second of `date` */
 	char date[HTTP_DATE_MAX];

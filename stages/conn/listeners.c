@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -350,6 +351,23 @@ static void admin_close(struct admin *a)
 
 /* ---- all of them ---- */
 
+/* Bytes that the kernel keeps for a client which has no room for them, about. When it reads
+ * nothing, they bound the memory of its connection, and its next requests wait. */
+#define UNSENT_MAX (128 << 10)
+
+/* Accepted sockets inherit the options. Responses are written as a whole, so waiting for more data
+ * gains nothing. Unix sockets do not have the options; their buffers are small. */
+static void set_options(int fd)
+{
+	const int one = 1, unsent = UNSENT_MAX;
+
+	if ((setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one) ||
+	     setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof unsent)) &&
+	    errno != EOPNOTSUPP)
+		log_warning("accept: cannot set the options of TCP: %s; serving without them",
+		            strerror(errno));
+}
+
 /* Binds the address once without SO_REUSEPORT. This detects another program on the port, which
  * sockets that share it would not, and replaces port 0 by the port chosen. */
 static int claim_port(struct sockaddr_storage *address, socklen_t *length)
@@ -490,6 +508,10 @@ int listener_set_open(struct listener_set *l, const struct conf *conf, unsigned 
 		listener_url(l->fd[0], l->url, sizeof l->url);
 		l->is_local = listeners_are_local(l->fd, l->count);
 		err = admin_open(&l->admin, conf, l->fd, l->count, admin_fd);
+		for (unsigned i = 0; i < l->count; i++)
+			set_options(l->fd[i]);
+		if (l->admin.fd >= 0)
+			set_options(l->admin.fd);
 	}
 	if (err)
 		listener_set_close(l);

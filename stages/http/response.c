@@ -77,6 +77,7 @@ void response_init(struct response *r)
 void response_reset(struct response *r)
 {
 	text_fini(&r->body);
+	document_drop(r->document);
 	if (r->file >= 0)
 		thread_use_close(r->file);
 	if (r->rest)
@@ -95,6 +96,15 @@ void response_start(struct response *r, unsigned status, size_t body_max)
 	text_puts(&r->head, " ");
 	text_puts(&r->head, reasons[response_status_index(status)].reason);
 	text_puts(&r->head, "\r\nServer: darkroom\r\n");
+}
+
+void response_share(struct response *r, struct document *document, const char *data, size_t length)
+{
+	r->shared = data;
+	r->body_length = length;
+	r->document = document;
+	if (document)
+		document->references++;
 }
 
 void response_file(struct response *r, int fd, uint64_t at, uint64_t length)
@@ -157,7 +167,8 @@ void response_field(struct response *r, const char *format, ...)
 
 bool response_finish(struct response *r, const char *connection, bool is_head)
 {
-	uint64_t length = r->file >= 0 ? r->file_left : r->body.length;
+	size_t text = r->shared ? r->body_length : r->body.length;
+	uint64_t length = r->file >= 0 ? r->file_left : text;
 
 	/* RFC 9110 8.6: none with 204; with 304 it would have to be the length of the 200. */
 	if (r->status != 204 && r->status != 304 && !r->is_endless) {
@@ -170,7 +181,7 @@ bool response_finish(struct response *r, const char *connection, bool is_head)
 	text_puts(&r->head, "\r\n");
 	if (is_head)
 		r->file_left = 0;
-	r->body_length = is_head ? 0 : r->body.length;
+	r->body_length = is_head ? 0 : text;
 	return !r->head.overflowed && !r->body.overflowed;
 }
 
@@ -180,9 +191,13 @@ static ssize_t write_text(const struct response *r, int fd)
 {
 	size_t head_sent = r->sent < r->head.length ? r->sent : r->head.length;
 	size_t body_sent = r->sent - head_sent;
+	union { /* writev(2) only reads it */
+		const char *data;
+		void *base;
+	} body = { .data = r->shared ? r->shared : r->body.data };
 	const struct iovec iov[2] = {
 		{ r->head.data + head_sent, r->head.length - head_sent },
-		{ r->body.data ? r->body.data + body_sent : NULL, r->body_length - body_sent },
+		{ body.base ? (char *)body.base + body_sent : NULL, r->body_length - body_sent },
 	};
 
 	if (r->body_length)

@@ -22,8 +22,10 @@
 struct response {
 	unsigned status;
 	struct text head;
-	struct text body; /* growable; empty if the body is a file */
-	int file;         /* owned descriptor or -1 */
+	struct text body;          /* growable; empty if the body is something else */
+	const char *shared;        /* text that is not the response's own; NULL: there is none */
+	struct document *document; /* that it belongs to; a reference, NULL: it is static */
+	int file;                  /* owned descriptor or -1 */
 	off_t file_at;
 	uint64_t file_held; /* bytes behind file_at that the file has */
 	uint64_t file_left; /* bytes to send; the others come in further files */
@@ -33,7 +35,7 @@ struct response {
 	off_t read_ahead;   /* where the part of the file ends that was read for this response */
 	size_t sent;        /* of head and body text together */
 	bool is_endless;    /* no Content-Length: what follows ends with the connection */
-	size_t body_length; /* bytes of the text to send; 0 for HEAD */
+	size_t body_length; /* bytes of the text; to send: 0 for HEAD */
 	char buffer[RESPONSE_HEAD_MAX];
 };
 
@@ -49,6 +51,10 @@ unsigned response_status_index(unsigned status);
 
 /* Begins a response. body_max bounds the text in r->body. */
 void response_start(struct response *r, unsigned status, size_t body_max);
+
+/* Sets the body to a text that other responses send as well: of the document, which gets another
+ * reference, or static data with `document` NULL. */
+void response_share(struct response *r, struct document *document, const char *data, size_t length);
 
 /* Sets the body to length bytes of the file, beginning at `at`. Owns fd. */
 void response_file(struct response *r, int fd, uint64_t at, uint64_t length);

@@ -16,6 +16,7 @@
 #include <sys/queue.h>
 
 struct conf;
+struct document;
 struct event;
 struct graph;
 struct http_server;
@@ -60,13 +61,11 @@ void setting_queue_end(struct setting_queue *c, struct graph *graph, int result,
  */
 #define STATS_WATCHERS_MAX 64 /* more are refused */
 
-struct stats_document;
-
 struct stats_watcher {
 	int fd;
-	struct stats_document *document; /* a reference; NULL: all is sent */
-	size_t sent;                     /* of it */
-	uint64_t since_ns;               /* it is being sent */
+	struct document *document; /* a reference; NULL: all is sent */
+	size_t sent;               /* of it */
+	uint64_t since_ns;         /* it is being sent */
 };
 
 struct stats_stream {

@@ -6,6 +6,7 @@
 
 #include "admin_service.h"
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/text.h"
 #include "conf/conf.h"
 #include "conn/respond.h"
@@ -62,7 +63,7 @@ static enum conn_step handle_page(struct conn *c)
 		            "the file is not the one that the request's conditions ask for");
 		return respond_problem(c);
 	}
-	respond_start(c, condition == PRECONDITION_NOT_MODIFIED ? 304 : 200, size + 1);
+	respond_start(c, condition == PRECONDITION_NOT_MODIFIED ? 304 : 200, 1);
 	response_text_field(&c->response, "ETag", etag);
 	response_text_field(&c->response, "Cache-Control", "no-cache");
 	response_text_field(&c->response, "Content-Security-Policy", POLICY);
@@ -72,14 +73,16 @@ static enum conn_step handle_page(struct conn *c)
 	response_text_field(&c->response, "Cross-Origin-Resource-Policy", "same-origin");
 	if (condition == PRECONDITION_TRUE) {
 		response_text_field(&c->response, "Content-Type", file->type);
-		text_put(&c->response.body, file->data, size);
+		response_share(&c->response, NULL, file->data, size);
 	}
 	return respond_finish(c);
 }
 
 /* ---- resources ---- */
 
-#define REPORT_BODY_MAX (1u << 20)
+#define REPORT_MAX (1u << 20)
+#define REPORT_NS (10 * NS_PER_MS) /* between two makings of a report by a thread */
+#define REPORTS_AT_ONCE 32         /* may be made without an interval */
 
 static enum conn_step handle_options(struct conn *c)
 {
@@ -117,14 +120,53 @@ static enum conn_step handle_readyz(struct conn *c)
 	return CONN_STEP_AGAIN;
 }
 
-static enum conn_step handle_report(struct conn *c, const char *type,
-                                    void (*write)(const struct report_source *source,
-                                                  struct text *to))
+static void write_report(struct conn *c, enum io_report which, struct text *to)
 {
-	respond_start(c, 200, REPORT_BODY_MAX);
-	respond_content(c, type);
-	write(c->io->http->admin->reports.source, &c->response.body);
+	const struct http_reports *reports = &c->io->http->admin->reports;
+
+	if (which == IO_STATS)
+		reports->stats(reports->source, to);
+	else if (which == IO_METRICS)
+		reports->metrics(reports->source, to);
+	else if (which == IO_GRAPH_SVG)
+		graph_draw_svg(c->io->http->graph, to);
+	else
+		graph_draw_dot(c->io->http->graph, to);
+}
+
+/* Makes the report again, unless that has been done too often: then the last one is shared. Returns
+ * NULL if there is no memory for it. */
+static struct document *report(struct conn *c, enum io_report which)
+{
+	struct io_document *kept = &c->io->document[which];
+	uint64_t now = clock_ns(), due = kept->due_ns > now ? kept->due_ns : now;
+
+	if (kept->last && due - now >= REPORTS_AT_ONCE * REPORT_NS)
+		return kept->last;
+	struct text t;
+
+	text_init_growable(&t, REPORT_MAX);
+	write_report(c, which, &t);
+	document_drop(kept->last);
+	kept->due_ns = due + REPORT_NS;
+	return kept->last = document_new(&t);
+}
+
+static enum conn_step respond_report(struct conn *c, enum io_report which)
+{
+	struct document *d = report(c, which);
+
+	c->response.body.overflowed = !d;
+	if (d)
+		response_share(&c->response, d, d->data, d->length);
 	return respond_finish(c);
+}
+
+static enum conn_step handle_report(struct conn *c, enum io_report which, const char *type)
+{
+	respond_start(c, 200, 1);
+	respond_content(c, type);
+	return respond_report(c, which);
 }
 
 /* The main thread continues the response: admin_service.h. */
@@ -162,22 +204,16 @@ static enum conn_step handle_graph(struct conn *c)
 {
 	bool is_svg = c->route.kind == ROUTE_GRAPH_SVG || accepts_svg(c);
 
-	respond_start(c, 200, REPORT_BODY_MAX);
+	respond_start(c, 200, 1);
 	respond_content(c, is_svg ? "image/svg+xml" : "text/vnd.graphviz");
 	response_text_field(&c->response, "Vary", "Accept");
 	response_text_field(&c->response, "X-Content-Type-Options", "nosniff");
 	response_text_field(&c->response, "Content-Security-Policy", "default-src 'none'");
-	if (is_svg)
-		graph_draw_svg(c->io->http->graph, &c->response.body);
-	else
-		graph_draw_dot(c->io->http->graph, &c->response.body);
-	return respond_finish(c);
+	return respond_report(c, is_svg ? IO_GRAPH_SVG : IO_GRAPH_DOT);
 }
 
 enum conn_step handle_request(struct visit *v, struct conn *c)
 {
-	const struct http_reports *reports = &c->io->http->admin->reports;
-
 	if (c->request.method == METHOD_OPTIONS)
 		return handle_options(c);
 	switch (c->route.kind) {
@@ -195,7 +231,7 @@ enum conn_step handle_request(struct visit *v, struct conn *c)
 	case ROUTE_STREAM:
 		return handle_stream(c);
 	case ROUTE_METRICS:
-		return handle_report(c, METRICS_CONTENT_TYPE, reports->metrics);
+		return handle_report(c, IO_METRICS, METRICS_CONTENT_TYPE);
 	case ROUTE_GRAPH:
 	case ROUTE_GRAPH_SVG:
 		return handle_graph(c);
@@ -207,6 +243,6 @@ enum conn_step handle_request(struct visit *v, struct conn *c)
 		return handle_control(v, c);
 	default:
 		assert(c->route.kind == ROUTE_STATS);
-		return handle_report(c, "application/json", reports->stats);
+		return handle_report(c, IO_STATS, "application/json");
 	}
 }

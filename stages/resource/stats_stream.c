@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -17,12 +16,6 @@
 #define PERIOD_NS (500 * NS_PER_MS)
 #define SLOW_NS (10 * NS_PER_S) /* a watcher that has not read a document for so long is closed */
 #define DOCUMENT_MAX ((size_t)1 << 20)
-
-/* One serialisation. The main thread counts the watchers that still send it. */
-struct stats_document {
-	unsigned references;
-	struct text text;
-};
 
 /* ---- start and end ---- */
 
@@ -40,18 +33,10 @@ int stats_stream_open(struct stats_stream *s)
 	return 0;
 }
 
-static void document_unref(struct stats_document *d)
-{
-	if (!d || --d->references > 0)
-		return;
-	text_fini(&d->text);
-	free(d);
-}
-
 static void watcher_end(struct stats_stream *s, struct stats_watcher *w)
 {
 	close(w->fd);
-	document_unref(w->document);
+	document_drop(w->document);
 	*w = s->watcher[--s->watcher_count];
 	atomic_fetch_sub_explicit(&s->count, 1, memory_order_relaxed);
 }
@@ -115,23 +100,17 @@ void stats_stream_add(struct stats_stream *s, int fd)
 /* ---- sending ---- */
 
 /* Returns NULL if there is no memory. */
-static struct stats_document *document_new(void (*write)(const struct report_source *source,
-                                                         struct text *to),
-                                           const struct report_source *source)
+static struct document *event_new(void (*write)(const struct report_source *source,
+                                                struct text *to),
+                                  const struct report_source *source)
 {
-	struct stats_document *d = calloc(1, sizeof *d);
+	struct text t;
 
-	if (!d)
-		return NULL;
-	d->references = 1;
-	text_init_growable(&d->text, DOCUMENT_MAX);
-	text_puts(&d->text, "data: ");
-	write(source, &d->text);
-	text_puts(&d->text, "\n\n");
-	if (!d->text.overflowed)
-		return d;
-	document_unref(d);
-	return NULL;
+	text_init_growable(&t, DOCUMENT_MAX);
+	text_puts(&t, "data: ");
+	write(source, &t);
+	text_puts(&t, "\n\n");
+	return document_new(&t);
 }
 
 static bool has_gone(const struct stats_watcher *w)
@@ -146,10 +125,10 @@ static bool has_gone(const struct stats_watcher *w)
  * watcher has gone. */
 static bool send_rest(struct stats_watcher *w)
 {
-	const struct text *t = &w->document->text;
+	const struct document *d = w->document;
 
-	while (w->sent < t->length) {
-		ssize_t n = send(w->fd, t->data + w->sent, t->length - w->sent,
+	while (w->sent < d->length) {
+		ssize_t n = send(w->fd, d->data + w->sent, d->length - w->sent,
 		                 MSG_DONTWAIT | MSG_NOSIGNAL);
 
 		if (n < 0 && errno == EINTR)
@@ -158,13 +137,13 @@ static bool send_rest(struct stats_watcher *w)
 			return errno == EAGAIN;
 		w->sent += (size_t)n;
 	}
-	document_unref(w->document);
+	document_drop(w->document);
 	w->document = NULL;
 	return true;
 }
 
 /* Returns false if the watcher has gone, or is too slow. */
-static bool serve(struct stats_watcher *w, struct stats_document *d, uint64_t now_ns)
+static bool serve(struct stats_watcher *w, struct document *d, uint64_t now_ns)
 {
 	if (has_gone(w) || (w->document && !send_rest(w)))
 		return false;
@@ -188,14 +167,14 @@ int stats_stream_tick(struct stats_stream *s, uint64_t now_ns,
 	if (s->watcher_count == 0)
 		return -1;
 	if (was_idle || now_ns >= s->next_ns) {
-		struct stats_document *d = document_new(write, source);
+		struct document *d = event_new(write, source);
 
 		s->next_ns = now_ns + PERIOD_NS;
 		/* From the end, because the last watcher takes the place of one that ends. */
 		for (unsigned i = s->watcher_count; d && i-- > 0;)
 			if (!serve(&s->watcher[i], d, now_ns))
 				watcher_end(s, &s->watcher[i]);
-		document_unref(d);
+		document_drop(d);
 	}
 	return s->watcher_count ? (int)((s->next_ns - now_ns) / NS_PER_MS) + 1 : -1;
 }

@@ -1,5 +1,6 @@
-"""A flood of large uploads from one client keeps all cores busy: others are served before it is.
-Times are compared with those of the flood, since a busy machine slows all of them."""
+"""Floods of one client: of large uploads, which keep all cores busy, and of requests for dear documents
+whose answers it does not read. Times are compared with those of the flood, since a busy machine
+slows all of them."""
 
 import contextlib
 import statistics
@@ -16,6 +17,8 @@ FLOODER, OTHER = "127.0.0.2", "127.0.0.3"
 CONNECTIONS = 16
 LARGE = pictures.photo_jpeg(1600, 1200, 3)
 SMALL = pictures.photo_jpeg(320, 240, 2)
+DEAR = ["/metrics", "/stats", "/graph", "/graph.svg", "/openapi.json"]
+UNREAD_MAX = 256 << 10  # 128 KB, and what the kernel takes at once
 
 
 def timed(client, *request):
@@ -60,3 +63,42 @@ def test_flood_holds_up_neither_downloads_nor_another_client(start):
             typical = statistics.median(times)
     assert statistics.median(gets) < typical / 4
     assert statistics.median(uploads) < typical / 4
+
+
+def unread(daemon):
+    """Returns the bytes that the kernel keeps for each connection of the daemon, by port."""
+    with open("/proc/net/tcp", encoding="ascii") as f:
+        rows = [line.split() for line in f][1:]
+    return {row[2]: int(row[4].split(":")[0], 16) for row in rows
+            if row[1].endswith(f":{daemon.port:04X}") and row[3] == "01"}
+
+
+def test_unread_answers_bound_memory_and_work(start):
+    daemon = start()
+    count, asked = 40, 200
+    with contextlib.ExitStack() as stack:
+        for i in range(count):
+            c = stack.enter_context(daemon.client(receive_buffer=16 << 10))
+            c.send(c.head("GET", DEAR[i % len(DEAR)]) * asked)
+        last = {}
+
+        def is_settled():
+            nonlocal last
+            daemon.image(SMALL)
+            before, last = last, unread(daemon)
+            return sum(size > 0 for size in last.values()) == count and last == before
+        assert eventually(is_settled), last
+        assert max(last.values()) < UNREAD_MAX
+        answered = daemon.get("/stats").json()["http"]["requests"]
+    assert answered < count * asked / 4
+
+
+@pytest.mark.parametrize("path", DEAR[:-1])
+def test_dear_documents_are_shared_in_a_flood(start, path):
+    daemon = start()
+    with daemon.client() as c:
+        started = time.monotonic()
+        c.send(c.head("GET", path) * 300)
+        made = len({c.answer().body for _ in range(300)})
+        seconds = time.monotonic() - started
+    assert made <= 32 + 100 * seconds + 1  # each has the count of requests

@@ -12,7 +12,6 @@
 #include <linux/perf_event.h>
 #include <linux/sockios.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sched.h>
 #include <seccomp.h>
 #include <stdint.h>
@@ -174,7 +173,6 @@ static const struct call_if allowed_if[] = {
 	/* Without an address: only to the peer that the socket already has. sendmsg() is missing
 	 * because a filter cannot see the address in its structure. */
 	{ CALL(sendto), { { 4, UINT64_MAX, 0 } } },
-	{ CALL(setsockopt), { { 1, INT, IPPROTO_TCP }, { 2, INT, TCP_NODELAY } } },
 	{ CALL(prctl), { { 0, INT, PR_SET_NAME } } },
 	{ CALL(sched_setattr), { { 0, INT, 0 } } },    /* of the calling thread */
 	{ CALL(prlimit64), { { 2, UINT64_MAX, 0 } } }, /* only queries */
