@@ -8,6 +8,7 @@ by itself, without a correction (Berger 1982). "One of them is not" has many cha
 and is corrected for the number of ratios (Holm 1979).
 """
 
+import bisect
 import collections
 import functools
 import math
@@ -56,12 +57,13 @@ def t_tails(t, freedom):
     return _beta(freedom / 2, 0.5, freedom / (freedom + t * t))
 
 
+@functools.cache
 def t_quantile(share, freedom):
     """Returns the t below which this share of the values is, for shares above a half."""
     low, high = 0.0, 1.0
     while t_tails(high, freedom) > 2 * (1 - share):
         high *= 2
-    for _ in range(100):
+    while high - low > 1e-12 * high:
         middle = (low + high) / 2
         low, high = (middle, high) if t_tails(middle, freedom) > 2 * (1 - share) else (low, middle)
     return high
@@ -116,8 +118,9 @@ class Pairs:
         if self.rounds < 2:
             return None
         distance, spread = self._distance(region), statistics.stdev(self.logs)
-        return next((rounds for rounds in range(2, ROUNDS_MAX + 1) if _reach(rounds, alpha)
-                     * spread <= distance), None)
+        rounds = bisect.bisect_left(range(2, ROUNDS_MAX + 1), True, key=lambda rounds: _reach(
+            rounds, alpha) * spread <= distance) + 2
+        return rounds if rounds <= ROUNDS_MAX else None
 
 
 @functools.cache

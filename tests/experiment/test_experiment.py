@@ -14,6 +14,7 @@ import xml.etree.ElementTree
 import plan
 import pytest
 import quiet
+import recompute
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 RUN = "--rounds", "1", "--parts", "policies,batching,layouts,overload,baseline"
@@ -23,8 +24,8 @@ EXPERIMENT = ROOT / "scripts" / "experiment"
 def command(tmp_path, *arguments):
     return [EXPERIMENT, "--files", ROOT / "data" / "sample", "--out", tmp_path / "out", "--work",
             tmp_path, "--configurations", "drain,seda,thread-per-connection-4", "--connections",
-            "4", "--overload-seconds", "2", "--baseline", "1", "--warm-up", "0.2", "--run-seconds", "0",
-            "--others", "100", *arguments]
+            "4", "--overload-seconds", "2", "--baseline", "1", "--warm-up", "0.2",
+            "--run-seconds", "0", "--others", "100", *arguments]
 
 
 def experiment(tmp_path, *arguments):
@@ -102,6 +103,7 @@ def test_cache_misses_are_counted_by_stage(tmp_path):
     assert stages["jpeg_decode"]["instructions"] > 1e6
     assert stages["all"]["l2d"] < stages["all"]["l1d"]
     assert line["events_per_visit"]["jpeg_encode"] > 1
+    assert not recompute.check(tmp_path / "out")[0]
 
 
 def test_parts_without_images(tmp_path):
@@ -122,6 +124,8 @@ def test_parts_without_images(tmp_path):
     assert sorted(ring) == [1, 2, 3, 5, 8, 15, 30, 50, 100] and ring[100] > ring[1]
     report = (tmp_path / "out" / "report.md").read_text()
     assert "| cohort, underthreaded |" in report
+    assert not recompute.check(tmp_path / "out")[0]
+
 
 def test_threads_without_a_scheduler():
     program = ROOT / "build" / "plain" / "tests" / "bench" / "threads"
@@ -157,6 +161,7 @@ def test_curves_cohorts_and_bursts(tmp_path):
     assert all(line["unsent"] >= 0 and line["samples"] for line in bursts.values())
     assert "batch" in bursts["controllers"]["samples"][-1]["stages"]["blur"]
     names = {path.name for path in (tmp_path / "out").glob("*.svg")}
+    assert not recompute.check(tmp_path / "out")[0]
     assert names == {"curve-drain.svg", "bursts-controllers.svg", "bursts-fixed-pools.svg"}
 
 
@@ -189,6 +194,11 @@ def test_too_little_time_is_reported(tmp_path):
     assert len(raw(tmp_path)) == 1 and (tmp_path / "out" / "report.md").exists()
     quick = experiment(tmp_path, "--quick", "--parts", "policies", "--within", "0.001")
     assert quick.returncode == 1 and "this machine is too busy for --quick" in quick.stderr
+
+
+def test_a_second_program_agrees_with_the_report(finished):
+    faults, checked = recompute.check(finished[0] / "out")
+    assert not faults and checked > 100
 
 
 def test_nothing_is_left_behind(finished):

@@ -1,0 +1,541 @@
+"""Recomputes every figure of a report of scripts/experiment from its raw results, without any of
+its code: other formulas where there are some, and another way to Student's t. Prints what differs.
+
+    /usr/bin/python3 tests/experiment/recompute.py FOLDER
+"""
+
+import collections
+import functools
+import json
+import math
+import pathlib
+import re
+import statistics
+import sys
+
+# Gordon 2010, table 4.4: processed bytes a second.
+GORDON = {"mg1": 12450.92, "cohort": 12441.45, "srpt": 12433.82, "cohort-stacks": 12240.10,
+          "seda-malloc": 10843.27, "seda": 9490.45, "seda-overthreaded": 7494.73,
+          "thread-per-connection-4": 6120.20, "seda-underthreaded": 5943.91,
+          "thread-per-connection-8": 5845.49, "thread-per-connection-16": 4677.09}
+CORE, POOLS = {"mg1", "cohort", "srpt", "cohort-stacks"}, {"seda", "seda-malloc"}
+# Title of a column: key of the raw results, and unit.
+COLUMNS = {"Throughput, MB/s": ("input_bytes_per_s", 1e6), "Makespan, s": ("makespan_s", 1),
+           "Responses, 1/s": ("responses_per_s", 1), "responses/s": ("responses_per_s", 1),
+           "Median response time, ms": ("p50_ms", 1), "p50, ms": ("p50_ms", 1),
+           "90th percentile of response times, ms": ("p90_ms", 1), "p90, ms": ("p90_ms", 1),
+           "99th percentile of response times, ms": ("p99_ms", 1), "p99, ms": ("p99_ms", 1),
+           "maximum, ms": ("max_ms", 1), "CPU use of the server, %": ("cpu_use", 1),
+           "Incoming traffic, maximum, Mbit/s": ("max_net_mbps", 1),
+           "CPU per image, ms": ("cpu_ms_per_image", 1),
+           "Memory, maximum, MB": ("peak_rss_bytes", 1e6), "Jain's index": ("fairness", 1)}
+RATIOS = {"throughput": "input_bytes_per_s", "90th percentile": "p90_ms",
+          "99th percentile": "p99_ms", "CPU per image": "cpu_ms_per_image"}
+KINDS = {"Events of a visit": "cohorts", "Layout": "layouts"}
+STAGES = ("jpeg_decode", "scale", "blur", "jpeg_encode")
+
+
+# ---- statistics ----
+
+def _area(angle, freedom, steps=256):
+    """Integrates cos^(freedom - 1) from 0 to this angle, by Simpson's rule."""
+    h = angle / steps
+    at = [math.cos(i * h) ** (freedom - 1) for i in range(steps + 1)]
+    return h / 3 * (at[0] + at[-1] + 4 * sum(at[1:-1:2]) + 2 * sum(at[2:-1:2]))
+
+
+@functools.cache
+def student_tails(t, freedom):
+    """Returns the chance of a value beyond -t or t: t = sqrt(freedom) tan(angle)."""
+    return 1 - _area(math.atan(t / math.sqrt(freedom)), freedom) / _area(math.pi / 2, freedom)
+
+
+@functools.cache
+def student(share, freedom):
+    """Returns the quantile, by bisection of the angle."""
+    low, high, whole = 0.0, math.pi / 2, _area(math.pi / 2, freedom)
+    for _ in range(50):
+        middle = (low + high) / 2
+        if _area(middle, freedom) < (2 * share - 1) * whole:
+            low = middle
+        else:
+            high = middle
+    return math.sqrt(freedom) * math.tan(low)
+
+
+class Ratio:
+    """The ratios of the rounds, as logarithms."""
+
+    def __init__(self, values):
+        self.logs = [math.log(value) for value in values]
+        self.n, self.mean = len(self.logs), sum(self.logs) / len(self.logs)
+        squares = sum(x * x for x in self.logs) - self.n * self.mean ** 2
+        self.spread = math.sqrt(max(0, squares) / (self.n - 1)) if self.n > 1 else math.inf
+
+    def ends(self, alpha=0.05):
+        if self.n < 2:
+            return -math.inf, math.inf
+        half = student(1 - alpha / 2, self.n - 1) * self.spread / math.sqrt(self.n)
+        return self.mean - half, self.mean + half
+
+    def figures(self):
+        """Returns the numbers of its text."""
+        return [math.exp(x) for x in ([self.mean] if self.n < 2 else [self.mean, *self.ends()])]
+
+    def says(self, region, count, rank):
+        """Returns whether it holds, is refuted among so many, of which rank are worse, or neither."""
+        low, high = self.ends()
+        if region[0] < low and high < region[1]:
+            return "holds"
+        low, high = self.ends(0.05 / (count - rank))
+        return "does not hold" if high <= region[0] or low >= region[1] else "cannot be told"
+
+    def outside(self, region):
+        """Returns the chance that a ratio on the border is as far outside, or 1 for one inside."""
+        if region[0] < self.mean < region[1] or self.n < 2:
+            return 1.0
+        nearest = min(abs(self.mean - end) for end in region if math.isfinite(end))
+        return student_tails(nearest * math.sqrt(self.n) / self.spread, self.n - 1)
+
+    def rounds(self, region, alpha):
+        nearest = min(abs(self.mean - end) for end in region if math.isfinite(end))
+        low, n = 1, 1001  # too few, and enough or too many
+        while n - low > 1:
+            middle = (low + n) // 2
+            quantiles = student(1 - alpha / 2, middle - 1) + student(0.8, middle - 1)
+            if quantiles * self.spread <= nearest * math.sqrt(middle):
+                n = middle
+            else:
+                low = middle
+        return n
+
+
+def verdict(ratios, regions):
+    """Returns the verdict, the mark of each ratio, and the rounds that would tell."""
+    order = sorted(range(len(ratios)), key=lambda i: ratios[i].outside(regions[i]))
+    each, is_open = [""] * len(ratios), False
+    for rank, i in enumerate(order):
+        each[i] = ratios[i].says(regions[i], len(ratios), rank)
+        is_open |= ratios[i].outside(regions[i]) > 0.05 / (len(ratios) - rank)
+        if is_open and each[i] == "does not hold":  # Holm has stopped before
+            each[i] = "cannot be told"
+    whole = next((word for word in ("does not hold", "cannot be told") if word in each), "holds")
+    out = [i for i in range(len(ratios)) if not regions[i][0] < ratios[i].mean < regions[i][1]]
+    if out:
+        needed = min(ratios[i].rounds(regions[i], 0.05 / len(ratios)) for i in out)
+    else:
+        needed = max(ratios[i].rounds(regions[i], 0.05) for i in range(len(ratios)))
+    return whole, each, needed
+
+
+# ---- figures of a text ----
+
+NUMBER = re.compile(r"(?<![\w.])[+-]?\d[\d,]*(?:\.\d+)?")
+
+
+def numbers(text):
+    return [(float(found.replace(",", "")), len(found.partition(".")[2]))
+            for found in NUMBER.findall(text.replace("..", " "))]
+
+
+def agree(text, expected):
+    """Returns whether a text has these numbers: to its last digit, or to three digits. Counts must
+    be equal."""
+    found = numbers(text)
+    return len(found) == len(expected) and all(
+        value == want if isinstance(want, int) else
+        abs(value - want) <= max(0.501 * 10 ** -digits, 5e-4 * abs(want))
+        for (value, digits), want in zip(found, expected))
+
+
+def spread(values):
+    """Returns the numbers of "median (least..most)"."""
+    values = sorted(values)
+    middle = len(values) // 2
+    median = values[middle] if len(values) % 2 else (values[middle - 1] + values[middle]) / 2
+    return [median] if len(values) == 1 else [median, values[0], values[-1]]
+
+
+class Report:
+    def __init__(self, folder):
+        lines = [json.loads(line) for line in (folder / "raw.jsonl").read_text().splitlines()]
+        self.machine, self.rows = lines[0], lines[1:]
+        self.text = (folder / "report.md").read_text()
+        self.faults, self.checked = [], 0
+
+    def check(self, where, text, expected):
+        self.checked += len(expected)
+        if not agree(text, expected):
+            self.faults.append(f"{where}: the report says {text!r}, and the raw results "
+                               f"{', '.join(f'{value:.6g}' for value in expected) or 'nothing'}")
+
+    # ---- raw results ----
+
+    def of(self, kind, name=None, workload=None):
+        return sorted((row for row in self.rows if row["kind"] == kind
+                       and name in (None, row["name"]) and workload in (None, row["workload"])), key=lambda row: row["round"])
+
+    def ratio(self, a, b, key, kind="policies", workload=None):
+        """Returns the ratio of a to b. key: of a row, or a function."""
+        of = key if callable(key) else lambda row: row[key]
+        ours = {row["round"]: of(row) for row in self.of(kind, a, workload)}
+        theirs = {row["round"]: of(row) for row in self.of(kind, b, workload)}
+        return Ratio([ours[k] / theirs[k] for k in sorted(ours.keys() & theirs.keys())])
+
+    def contrast(self, left, right, key, workload):
+        rounds = collections.defaultdict(dict)
+        for name in (*left, *right):
+            for row in self.of("policies", name, workload):
+                rounds[row["round"]][name] = row[key]
+        return Ratio([math.prod(of[name] for name in left) ** (1 / len(left))
+                      / math.prod(of[name] for name in right) ** (1 / len(right))
+                      for of in rounds.values() if len(of) == len(left) + len(right)])
+
+    def check_rows(self):
+        """Checks the figures of a row with each other, and that its clock is possible."""
+        for row in self.rows:
+            if "answered_s" not in row:
+                continue
+            where = f"round {row['round'] + 1} of {row['kind']}, {row['name']}"
+            for key, want in (("responses_per_s", row["images"] / row["makespan_s"]),
+                              ("cpu_ms_per_image", 1000 * row["cpu_s"] / row["images"])):
+                if not math.isclose(row[key], want, rel_tol=5e-4):
+                    self.faults.append(f"{where}: {key} is {row[key]}, and follows as {want}")
+            if row["makespan_s"] < row["answered_s"]:
+                self.faults.append(f"{where}: it ends before its last answer")
+            if row["cpu_s"] > self.machine["cores"] * row["makespan_s"] + 0.1:
+                self.faults.append(f"{where}: more CPU time than the machine has")
+
+    # ---- head ----
+
+    def check_head(self):
+        head = self.text.partition("\n## ")[0]
+        machine = " ".join(map(str, self.machine.values()))
+        first = next(line for line in head.splitlines() if line.startswith("`"))
+        for number in re.findall(r"\d+(?:\.\d+)?", first.partition("` on ")[2]):
+            if number not in re.findall(r"\d+(?:\.\d+)?", machine):
+                self.faults.append(f"head: {number} is not in the first line of the raw results")
+        command = first[1:].partition("` on ")[0]
+        if command != self.machine.get("command", command):
+            self.faults.append("head: the command is not that of the raw results")
+        counts = [self.machine["files"], self.machine["file_bytes"] / 1e6,
+                  len({row["round"] for row in self.rows})]
+        counts += [self.machine["seed"]] if "seed" in self.machine else []
+        counts += [self.machine["requests"]] if self.machine.get("requests") else []
+        line = next(line for line in head.splitlines() if " rounds. Each round" in line)
+        self.check("head", line, counts)
+        if found := re.search(r"Other programs used (.*?)\)", head):
+            shares = [100 * row["others_cpu_share"] if "others_cpu_share" in row
+                      else row["others_cpu_use"] for row in self.rows
+                      if row["kind"] not in ("caches", "disturbed")
+                      and ("others_cpu_share" in row or "others_cpu_use" in row)]
+            self.check("head", found[1], [spread(shares)[0], max(shares)])
+        if disturbed := self.of("disturbed"):
+            self.check("head", next(line for line in head.splitlines() if "disturbed" in line),
+                       [len(disturbed)])
+
+    # ---- tables ----
+
+    def check_tables(self):
+        workload, head = None, None
+        for line in self.text.splitlines():
+            if found := re.match(r"## (\d+) connections", line):
+                workload = int(found[1])
+            elif line.startswith("## "):
+                workload = None
+            elif line.startswith("Residual spread"):
+                self.check_design(line, workload)
+            if not line.startswith("|"):
+                head = None
+            elif head is None:
+                head = [cell.strip() for cell in line.strip("|").split("|")]
+            elif not line.startswith("|---"):
+                name, *cells = [cell.strip() for cell in line.strip("|").split("|")]
+                try:
+                    wanted = self.row(head, name, workload)
+                except (LookupError, ValueError, ZeroDivisionError) as error:
+                    self.faults.append(f"{head[0]}, {name}: {error!r}")
+                    continue
+                for title, cell, want in zip(head[1:], cells, wanted, strict=True):
+                    if want is not None:
+                        self.check(f"{head[0]}, {name}, {title}", cell, want)
+
+    def row(self, head, name, workload):
+        """Returns the expected numbers of the cells of a row, each a list, or None for words."""
+        first = head[0]
+        if first == "Configuration" and "MB/s, median" in head:
+            return self.throughput(name, workload)
+        if first == "Configuration" and "most events waiting" in head:
+            return self.visits(name, workload)
+        if first == "drain relative to":
+            return [self.ratio("drain", name, RATIOS[title], workload=workload).figures()
+                    for title in head[1:]]
+        if first == "Round" and "never sent" in head:
+            return self.rounds(head, name)
+        if first.startswith(("Misses", "L2 misses")):
+            return self.caches(head, name)
+        if first.endswith(", clients"):
+            rows = self.of("curves", first.removesuffix(", clients"), int(name))
+            return [[sum(row["failed"] for row in rows)] if title == "failed"
+                    else self.cell(rows, title) for title in head[1:]]
+        if first == "Policy":
+            return self.bottleneck(name)
+        if first == "Stages of the ring":
+            ns = [row["cpu_ns"] / row["rounds"] for row in self.rows
+                  if row["kind"] == "ring" and row["stages"] == int(name)]
+            return [spread(ns), spread([value / int(name) for value in ns])]
+        if first == "Threads":
+            rows = self.of("threads", workload=int(name))
+            return [spread([row["tasks_per_s"] for row in rows]),
+                    spread([row["cpu_ns"] / row["tasks"] / 1000 for row in rows]),
+                    *(spread([row[key] for row in rows]) for key in ("p50_us", "p99_us"))]
+        if first == "":
+            rows = self.of("baseline")
+            rows = [row["daemon"] for row in rows] if name.startswith("darkroom") else rows
+            return [self.cell(rows, title) for title in head[1:]]
+        rows = self.of(KINDS.get(first, "policies"), name, workload)
+        return [self.cell(rows, title) for title in head[1:]]
+
+    def cell(self, rows, title):
+        if title == "load of the heaviest part to the mean":
+            found = [row["layout"]["imbalance"] for row in rows if "imbalance" in row["layout"]]
+            return spread(found) if found else []
+        if title in ("throughput to 1", "CPU to 1"):
+            key = "input_bytes_per_s" if title.startswith("t") else "cpu_ms_per_image"
+            return [] if rows[0]["name"] == "1" else self.ratio(rows[0]["name"], "1", key,
+                                                                "cohorts").figures()
+        key, unit = COLUMNS[title]
+        return spread([row[key] / unit for row in rows])
+
+    def throughput(self, name, workload):
+        medians = {row["name"]: spread([each["input_bytes_per_s"] for each in self.of(
+            "policies", row["name"], workload)])[0] for row in self.of("policies", None, workload)}
+        rows = self.of("policies", name, workload)
+        values, best = [row["input_bytes_per_s"] / 1e6 for row in rows], max(medians.values())
+        paper = GORDON.get(name)
+        return [None, [rows[0]["connections"]], spread(values)[:1],
+                [] if medians[name] == best else [100 * (medians[name] / best - 1)],
+                [min(values), max(values)],
+                [] if paper in (None, GORDON["mg1"]) else [100 * (paper / GORDON["mg1"] - 1)]]
+
+    def visits(self, name, workload):
+        rows = [row["visits"] for row in self.of("policies", name, workload) if "visits" in row]
+        shares = [100 * row["visit_success"] for row in rows if row["visit_success"] is not None]
+        busy = [max(row["busy_ms"]) / statistics.mean(row["busy_ms"]) for row in rows]
+        return [spread(shares)[:1], *(spread([row[key] for row in rows])[:1] for key in (
+            "max_events_per_visit", "max_queued_at_visit")), spread(busy)[:1]]
+
+    def rounds(self, head, name):
+        number, _, which = name.partition(", ")
+        if "due" in head:
+            run, = (row[which] for row in self.of("overload") if row["round"] == int(number) - 1)
+            return [[run["due"]], [run["answered"]], [run["refused"]], [run["unsent"]],
+                    [value for value in run["p90_s"] if value is not None]]
+        run, = (row for row in self.of("bursts", which) if row["round"] == int(number) - 1)
+        return [[run[key]] for key in ("rate_per_s", "answered", "unsent", "p50_ms", "p90_ms",
+                                       "p99_ms", "max_ms")]
+
+    def caches(self, head, name):
+        rows = self.of("caches", name)
+
+        def mean(stage, kind):
+            return [statistics.mean(row["misses"][stage][kind] for row in rows)
+                    ] if stage in rows[0]["misses"] else []
+        if head[0].startswith("L2"):
+            return [mean(stage, kind) for kind in ("l2i", "l2d") for stage in STAGES]
+        visits = [row["events_per_visit"]["jpeg_decode"] for row in rows]
+        return [[] if None in visits else [statistics.mean(visits)],
+                [mean("all", "instructions")[0] / 1e6],
+                *(mean("all", kind) for kind in ("l1i", "l1d", "l2i", "l2d"))]
+
+    def bottleneck(self, name):
+        rows = self.of("bottleneck", name)
+        return [spread(values) for values in (
+            [row["rounds_per_s"] for row in rows], [row["most_per_s"] for row in rows],
+            [row["most_per_s"] / row["rounds_per_s"] for row in rows],
+            [row["cpu_ns"] / row["rounds"] / 1000 for row in rows],
+            [row["p90_us"] / 1000 for row in rows], [row["p99_us"] / 1000 for row in rows],
+            [100 * row["visits"] / max(1, row["visits"] + row["visits_empty"]) for row in rows])]
+
+    def check_design(self, line, workload):
+        """Checks the residual spread and what it can detect: the remainder after the means of rows
+        and columns, one after the other."""
+        names = sorted({row["name"] for row in self.of("policies", None, workload)})
+        want = []
+        for key in ("input_bytes_per_s", "cpu_ms_per_image", "p90_ms"):
+            logs = [[math.log(row[key]) for row in self.of("policies", name, workload)]
+                    for name in names]
+            rounds = max(map(len, logs))
+            logs = [row for row in logs if len(row) == rounds]
+            rest = [[x - sum(row) / rounds for x in row] for row in logs]
+            columns = [sum(column) / len(rest) for column in zip(*rest)]
+            squares = sum((x - columns[k]) ** 2 for row in rest for k, x in enumerate(row))
+            one = math.sqrt(squares / (rounds - 1) / (len(rest) - 1))
+            want.append(100 * one)
+            for alpha in (0.05, 0.05 / (len(names) - 1)):
+                want.append(100 * one * math.sqrt(2 / rounds) * (
+                    student(1 - alpha / 2, rounds - 1) + student(0.8, rounds - 1)))
+        self.check("design", re.sub(r"9\dth percentile", "", line), want)
+
+    # ---- verdicts ----
+
+    def check_verdicts(self):
+        for line in self.text.splitlines():
+            if found := re.match(r"\d+\. \*\*(.*)\*\* (Holds|Does not hold|Cannot be told)\. (.*)",
+                                 line):
+                try:
+                    self.check_verdict(*found.groups())
+                except (LookupError, ValueError, ZeroDivisionError, AttributeError,
+                        TypeError) as error:
+                    self.faults.append(f"{found[1]}: {error!r}")
+            elif re.match(r"\d+\. ", line):
+                self.faults.append(f"this is no verdict: {line}")
+
+    def check_verdict(self, claim, word, rest):
+        if rest.startswith(("Not measured.", "The requests that", "A quarter")):
+            if word != "Cannot be told":
+                self.faults.append(f"{claim}: {rest}")
+            return
+        ratios, regions, marks = [], [], []
+        for part, body in re.findall(r"Must be (.*?): (.*?)\.(?= |$)(?!\.)", rest):
+            region = self.region(part)
+            for text in body.split("; "):
+                words, figures, mark = re.match(
+                    r"(.*?) ([\d.]+ \((?:[\d.]+|one round)\))( no| \?|)$", text).groups()
+                ratio, wanted = self.comparison(claim, words)
+                if region != wanted:
+                    self.faults.append(f"{claim}: {words} must not be {part}")
+                self.check(f"{claim}: {words}", figures, ratio.figures())
+                ratios.append(ratio)
+                regions.append(tuple(math.log(end) if end else -math.inf for end in region))
+                marks.append(mark)
+        whole, each, needed = verdict(ratios, regions)
+        signs = [{"holds": "", "does not hold": " no", "cannot be told": " ?"}[one] for one in each]
+        if (whole.capitalize(), signs) != (word, marks):
+            self.faults.append(f"{claim}: {word} {marks}, and the raw results say {whole} {signs}")
+        rounds = min(ratio.n for ratio in ratios)
+        self.check(claim, re.search(r"\d+ comparisons?, \d+ rounds?\.", rest)[0],
+                   [len(ratios), rounds])
+        tells = re.search(r"(About|More than) (\d+) rounds would", rest)
+        if (word == "Cannot be told" and rounds > 1) != bool(tells):
+            self.faults.append(f"{claim}: the rounds that would tell")
+        elif tells:
+            self.check(claim, tells[2], [min(needed, 1000)])
+            if (tells[1] == "About") != (needed <= 1000):
+                self.faults.append(f"{claim}: {needed} rounds would tell")
+        self.check_notes(claim, rest)
+
+    @staticmethod
+    def region(text):
+        ends = [float(found) for found in re.findall(r"[\d.]+", text)]
+        if text.startswith("above"):
+            return ends[0], math.inf
+        if text.startswith("below"):
+            return 0, ends[0]
+        return (0.98, round(1 / 0.98, 12)) if ends == [0.98, 1.02] else None
+
+    def comparison(self, claim, words):
+        """Returns the ratio that the words of a claim name, and where it must be."""
+        above, below, alike = (1, math.inf), (0, 1), (0.98, round(1 / 0.98, 12))
+        at = re.search(r"at (\d+) connections", claim)
+        workload = int(at[1]) if at else None
+        left, _, right = words.partition(" : ")
+        if "geometric means" in claim:
+            left, right = left.split(", "), right.split(", ")
+            measured = {row["name"] for row in self.of("policies", None, workload)
+                        if row["connections"] == workload}
+            threads = {f"thread-per-connection-{workload}"}
+            classes = (CORE, POOLS) if claim.startswith("Thread-per-core") else (POOLS, threads)
+            if [set(left), set(right)] != [names & measured for names in classes]:
+                raise ValueError(f"{words} are not the paper's classes")
+            return self.contrast(left, right, "input_bytes_per_s", workload), above
+        if "within 2 % of each other" in claim:
+            if not {left, right} <= CORE:
+                raise ValueError(f"{words} are not the paper's")
+            return self.ratio(left, right, "input_bytes_per_s", workload=workload), alike
+        if "stacks do not help" in claim:
+            return (self.ratio("cohort-stacks", "cohort", RATIOS[words], workload=workload),
+                    (0, 1.01) if words == "throughput" else (0.95, math.inf))
+        if "lowest 90th percentile" in claim:
+            return self.ratio(left, right, "p90_ms", workload=workload), above
+        if claim.startswith("drain loses less"):
+            metric = re.match(r"(throughput|9\dth percentile)( of response times)? drain$", left)[1]
+            return (self.ratio("drain", right, RATIOS[metric], workload=workload),
+                    (0.99, math.inf) if metric == "throughput" else below)
+        if claim.startswith("Replication"):
+            if left.startswith("heaviest"):
+                return Ratio([row["layout"]["imbalance"] for row in self.of(
+                    "layouts", left.removeprefix("heaviest of "))]), (1.1, math.inf)
+            return self.ratio(left, right, "input_bytes_per_s", "layouts"), above
+        if claim.startswith("Batching saves CPU"):
+            return self.ratio("batches", "single events", "cpu_ms_per_image" if words.startswith(
+                "CPU") else lambda row: row["counters"]["cycles"] / row["counters"]["instructions"],
+                "batching"), below
+        if "simulated caches" in claim:
+            return self.misses(claim, words), below
+        if claim.startswith("Cohorts of all"):
+            return self.ratio("all", "1", "input_bytes_per_s", "cohorts"), above
+        if claim.startswith("With one bottleneck"):
+            return self.one_bottleneck(claim, words, above, below, alike)
+        if claim.startswith("A hand-over"):
+            stages = int(re.match(r"(\d+) stages", words)[1])
+            return Ratio([row["cpu_ns"] / row["rounds"] / stages / 1000 for row in self.rows
+                          if row["kind"] == "ring" and row["stages"] == stages]), below
+        if "threads have less throughput" in claim:
+            names = f"{left} threads", f"{right} threads"
+            return self.ratio(*names, "tasks_per_s", "threads"), below
+        if "times the capacity" in claim:
+            rows = self.of("overload")
+            if words.startswith("last quarter"):
+                return Ratio([row["limited"]["p90_s"][3] / row["target_s"] for row in rows]), below
+            return Ratio([row["unlimited"]["p90_least_s"][3] / row["unlimited"]["p90_least_s"][0]
+                          for row in rows]), (1.5, math.inf)
+        raise LookupError("this claim is unknown here")
+
+    def misses(self, claim, words):
+        kinds = {"instructions (": ("i",), "data (": ("d",), "together": ("i", "d"),
+                 "than cohort": ("i", "d")}
+        ends = next(ends for text, ends in kinds.items() if text in claim)
+        a, b = ("drain", "cohort") if claim.startswith("drain") else ("cohort",
+                                                                      "cohort, single events")
+        return self.ratio(a, b, lambda row: sum(row["misses"]["all"][words.lower() + end]
+                                                for end in ends), "caches")
+
+    def one_bottleneck(self, claim, words, above, below, alike):
+        def ratio(a, b):
+            return self.ratio(a, b, "rounds_per_s", "bottleneck")
+        if "called directly" in claim:
+            return ratio(f"{words}, underthreaded", f"{words}, normal"), above
+        if words == "overthreaded : normal":
+            return ratio("seda, overthreaded", "seda, normal"), below
+        return ratio(*(f"{word}, underthreaded" for word in words.split(" : "))), alike
+
+    def check_notes(self, claim, rest):
+        for text in re.findall(r"CPU per image ([\d.]+ \([^)]*\))\.", rest):
+            if "geometric means" in claim:
+                words = re.search(r": (.*?) : (.*?) [\d.]+ \(", rest)
+                workload = int(re.search(r"at (\d+) connections", claim)[1])
+                self.check(claim, text, self.contrast(words[1].split(", "), words[2].split(", "),
+                                                      "cpu_ms_per_image", workload).figures())
+        for name, text in re.findall(r"(?<=\. )([^.]*?) : shared = ([\d.]+ \([^)]*\)) in", rest):
+            self.check(claim, text,
+                       self.ratio(name, "shared", "input_bytes_per_s", "layouts").figures())
+        for number, name, *counts in re.findall(
+                r"Round (\d+), (\w+): (\d+) due, (\d+) accepted, (\d+) refused, (\d+) never", rest):
+            run, = (row[name] for row in self.of("overload") if row["round"] == int(number) - 1)
+            self.check(claim, " ".join(counts),
+                       [run[key] for key in ("due", "answered", "refused", "unsent")])
+
+
+def check(folder):
+    """Returns the differences of a report from its raw results, and the number of figures."""
+    report = Report(pathlib.Path(folder))
+    for part in (report.check_rows, report.check_head, report.check_tables, report.check_verdicts):
+        part()
+    return report.faults, report.checked
+
+
+if __name__ == "__main__":
+    faults_, count_ = check(sys.argv[1])
+    print("\n".join(faults_) or f"{count_} figures agree")
+    sys.exit(bool(faults_))
