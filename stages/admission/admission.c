@@ -237,7 +237,7 @@ static bool admit(struct admission *a, struct admission_waiter *w)
 	enum overload_stages stages = OVERLOAD_STAGES_FIXED;
 
 	w->class = class_now(a, w->class);
-	w->ticket.ahead = clients_work_ahead(&a->clients, w->client.slot, w->work);
+	w->ticket.client = w->client.slot;
 	w->full_stage = (unsigned)(graph_full_stage(a->graph, now_ns) + 1);
 	if (w->full_stage)
 		stages = OVERLOAD_STAGES_HAVE_ENOUGH;
@@ -246,8 +246,6 @@ static bool admit(struct admission *a, struct admission_waiter *w)
 	bool is_admitted = overload_admit(&a->overload, w->class, w->work, w->is_heavy, stages,
 	                                  &w->ticket, now_ns);
 
-	if (is_admitted)
-		clients_add_work(&a->clients, w->client.slot, w->ticket.work);
 	log_levels(a);
 	return is_admitted;
 }
@@ -305,13 +303,26 @@ static void set_problem_of_stage(struct admission *a, unsigned index, struct pro
 		name, (unsigned long long)graph_waiting(a->graph, index), name);
 }
 
+/* backlog_s: 0: not known. */
+static void set_problem_of_load(const struct load *in_flight, const struct load *claims,
+                                double backlog_s, struct problem *problem)
+{
+	problem_set(problem, 503, "overloaded", "%llu images are being processed",
+	            (unsigned long long)in_flight->images);
+	if (claims->images > 0)
+		problem_append(problem, " and %llu are about to come",
+		               (unsigned long long)claims->images);
+	if (backlog_s > 0)
+		problem_append(problem, ", which takes about %.1f s", backlog_s);
+}
+
 void admission_set_problem(struct admission *a, const struct conf *conf,
                            const struct admission_waiter *w, struct problem *problem)
 {
 	uint64_t max = conf->limits.images_in_flight, count = admission_in_flight(a);
 
 	pthread_mutex_lock(&a->lock);
-	uint64_t images = a->overload.images;
+	struct load load = a->overload.in_flight, claims = a->overload.shares.claims;
 	double backlog_s = overload_backlog_s(&a->overload);
 	unsigned retry_s = overload_retry_s(&a->overload, class_now(a, w->class));
 
@@ -322,21 +333,16 @@ void admission_set_problem(struct admission *a, const struct conf *conf,
 	else if (w->full_stage)
 		set_problem_of_stage(a, w->full_stage - 1, problem);
 	else
-		problem_set(problem, 503, "overloaded",
-		            "%llu images are being processed, which takes about %.1f s",
-		            (unsigned long long)images, backlog_s);
+		set_problem_of_load(&load, &claims, backlog_s, problem);
 	problem->retry_after_s = retry_s;
 }
 
 void admission_cancel(struct admission *a, struct admission_waiter *w)
 {
-	struct overload_ticket *ticket = &w->ticket;
-
-	if (ticket->slot == 0)
+	if (!w->ticket.is_held)
 		return;
 	pthread_mutex_lock(&a->lock);
-	clients_end_work(&a->clients, w->client.slot, ticket->work);
-	overload_cancel(&a->overload, ticket, clock_ns());
+	overload_cancel(&a->overload, &w->ticket, clock_ns());
 	pthread_mutex_unlock(&a->lock);
 }
 
@@ -390,13 +396,9 @@ static void begin_work(struct admission *a, struct admitted *u, struct overload_
                        unsigned images, uint64_t bytes)
 {
 	uint64_t work = bytes + images * (uint64_t)WORK_PER_IMAGE;
-	unsigned slot = u->client.slot;
 
 	pthread_mutex_lock(&a->lock);
-	if (ticket && ticket->slot)
-		clients_end_work(&a->clients, slot, ticket->work);
-	clients_add_work(&a->clients, slot, work);
-	overload_begin(&a->overload, ticket, images, work, u->begun_ns);
+	overload_begin(&a->overload, u->client.slot, ticket, images, work, u->begun_ns);
 	pthread_mutex_unlock(&a->lock);
 }
 
@@ -480,10 +482,8 @@ void admission_end(struct visit *v, struct admission *a, struct admitted *u,
 		clients_drop(&a->clients, &u->client, CLIENT_IMAGES);
 	admission_give_place(a); /* the uploads that are admitted now find it free */
 	pthread_mutex_lock(&a->lock);
-	if (!u->is_background) {
-		clients_end_work(&a->clients, u->client.slot, work);
-		overload_end(&a->overload, work, now_ns);
-	}
+	if (!u->is_background)
+		overload_end(&a->overload, u->client.slot, work, now_ns);
 	if (is_sample)
 		overload_note(&a->overload, class_now(a, u->class),
 		              now_ns - u->begun_ns + u->waited_ns, now_ns);

@@ -1,6 +1,5 @@
 /*
- * clients.c - keys of clients, their table, sums of admitted work, and the sketch of
- * their rates. Any thread.
+ * clients.c - keys of clients, their table, and the sketch of their rates. Any thread.
  */
 #include "clients.h"
 
@@ -14,7 +13,6 @@
 #include "base/pool.h"
 #include "base/random.h"
 
-#define WORK_MAX (UINT64_C(1) << 50) /* of one upload */
 #define CELL_BITS 12
 
 static_assert(CLIENT_RATE_CELLS == 1 << CELL_BITS && CLIENT_RATE_ROWS * CELL_BITS <= 64,
@@ -146,30 +144,6 @@ void clients_drop(struct clients *t, const struct client *client, enum client_ha
 		pool_put(entry);
 	}
 	pthread_mutex_unlock(&t->lock);
-}
-
-/* ---- work ---- */
-
-void clients_add_work(struct clients *t, unsigned slot, uint64_t work)
-{
-	t->work[slot] += work;
-}
-
-void clients_end_work(struct clients *t, unsigned slot, uint64_t work)
-{
-	assert(t->work[slot] >= work);
-	t->work[slot] -= work;
-}
-
-uint64_t clients_work_ahead(const struct clients *t, unsigned slot, uint64_t work)
-{
-	/* A client announces any length; the sum must not overflow. */
-	uint64_t own = t->work[slot] + (work < WORK_MAX ? work : WORK_MAX), ahead = own;
-
-	for (unsigned i = 0; i < CLIENT_SLOTS; i++)
-		if (i != slot)
-			ahead += t->work[i] < own ? t->work[i] : own;
-	return ahead;
 }
 
 /* ---- rates ---- */

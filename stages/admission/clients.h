@@ -1,15 +1,9 @@
 /*
  * clients.h - what tells one client from another (an address, an IPv6 network, or a token), and
- * what each has: connections, images in flight, admitted work, and a rate.
+ * what each has: connections, images in flight, and a rate. Its work: shares.h.
  *
  * A client is in the table while it has connections or images. So their number bounds the table,
  * and a flood of addresses does not. Its hash chooses one of CLIENT_SLOTS slots.
- *
- * Work is counted by slot alone, as in stochastic fairness queueing (McKenney 1990): clients of one
- * slot share. Clients have turns (client_turns.h), so that none is served more than another one
- * that waits. So an upload ends when its client has been served its own work, and each other client
- * at most as much (fair queueing: Demers, Keshav & Shenker 1989). The work of a client that has
- * more than that does not delay it.
  */
 #ifndef DARKROOM_ADMISSION_CLIENTS_H
 #define DARKROOM_ADMISSION_CLIENTS_H
@@ -58,7 +52,6 @@ struct clients {
 	struct client_key_seed seed; /* fixed */
 	pthread_mutex_t lock;
 	struct client_entry *entry[CLIENT_SLOTS];
-	uint64_t work[CLIENT_SLOTS]; /* in the unit of overload.h; under the lock of admission.h */
 };
 
 /* Main thread. */
@@ -79,16 +72,6 @@ uint64_t clients_count(struct clients *t, const struct client *client, enum clie
 
 /* One that was counted has ended. */
 void clients_drop(struct clients *t, const struct client *client, enum client_has what);
-
-/* ---- work; the caller locks ---- */
-
-/* Work is admitted, and ends. */
-void clients_add_work(struct clients *t, unsigned slot, uint64_t work);
-void clients_end_work(struct clients *t, unsigned slot, uint64_t work);
-
-/* Returns the work that is done before an upload of that work by a client of the slot ends, with
- * this upload. */
-uint64_t clients_work_ahead(const struct clients *t, unsigned slot, uint64_t work);
 
 /* ---- rates ---- */
 

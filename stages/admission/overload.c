@@ -9,8 +9,10 @@
 #include "base/clock.h"
 #include "conf/conf.h"
 
-#define SLOT_NS (250 * NS_PER_MS)
-#define PENDING_WORK_MAX (UINT64_C(1) << 20) /* of one upload; a client may announce any length */
+#define WINDOWS_PER_TARGET                                                     \
+	4 /* shares.h: what is expected is done within a quarter of the target \
+	   */
+#define WINDOW_MAX_S 1.0
 #define FLOOR_PER_CORE 2
 #define COLD_IMAGES 256        /* admitted before the capacity is known */
 #define FIRST_MEASURE_IMAGES 8 /* that the first estimate of it needs */
@@ -238,8 +240,12 @@ static bool degrade_is_over(const struct degrade *d, const struct degrade_params
 
 /* ---- parameters ---- */
 
-static void set_degrade_params(struct overload *o)
+/* Fills in what follows from the targets. */
+static void set_times(struct overload *o)
 {
+	double window_s = at_most(o->params.target_s[0] / WINDOWS_PER_TARGET, WINDOW_MAX_S);
+
+	o->shares.window_ns = (uint64_t)(window_s * (double)NS_PER_S);
 	for (unsigned i = 0; i < o->params.class_count; i++)
 		degrade_params_from(&o->class[i].degrade_params, o->params.degrade_steps,
 		                    o->params.target_s[i]);
@@ -262,7 +268,7 @@ void overload_init(struct overload *o, const struct overload_params *p, uint64_t
 	memset(o, 0, sizeof *o);
 	o->params = *p;
 	o->accounted_ns = now_ns;
-	set_degrade_params(o);
+	set_times(o);
 	start_classes(o, now_ns);
 }
 
@@ -273,7 +279,7 @@ void overload_change(struct overload *o, const struct overload_params *p, uint64
 	double capacity = o->control.capacity;
 
 	o->params = *p;
-	set_degrade_params(o);
+	set_times(o);
 	for (unsigned i = 0; i < p->class_count; i++) {
 		o->control.class[i].target_s = p->target_s[i];
 		if (o->class[i].degrade.level > p->degrade_steps)
@@ -287,62 +293,24 @@ void overload_change(struct overload *o, const struct overload_params *p, uint64
 
 /* ---- work that was admitted ---- */
 
-static uint64_t slot_of(uint64_t now_ns)
+struct load overload_load(const struct overload *o)
 {
-	return now_ns / SLOT_NS + 1; /* 0: none */
+	return (struct load){ o->in_flight.images + o->shares.claims.images,
+		              o->in_flight.work + o->shares.claims.work };
 }
 
-/* Images, and their work. */
-struct load {
-	uint64_t images, work;
-};
-
-/* Returns what is in flight, and what was admitted in the last second and has not come. */
-static struct load load_of(const struct overload *o, uint64_t now_ns)
+static void forget(struct overload *o, struct overload_ticket *ticket, uint64_t now_ns)
 {
-	struct load load = { o->images, o->work };
-
-	for (unsigned i = 0; i < OVERLOAD_SLOTS; i++) {
-		if (o->pending[i].slot + OVERLOAD_SLOTS <= slot_of(now_ns))
-			continue;
-		load.images += o->pending[i].uploads;
-		load.work += o->pending[i].work;
-	}
-	return load;
-}
-
-static void hold_place(struct overload *o, struct overload_ticket *ticket, uint64_t work,
-                       uint64_t now_ns)
-{
-	uint64_t slot = slot_of(now_ns);
-	unsigned i = (unsigned)(slot % OVERLOAD_SLOTS);
-
-	if (o->pending[i].slot != slot) {
-		o->pending[i].slot = slot;
-		o->pending[i].uploads = o->pending[i].work = 0;
-	}
-	ticket->slot = slot;
-	ticket->work = work < PENDING_WORK_MAX ? work : PENDING_WORK_MAX;
-	o->pending[i].uploads++;
-	o->pending[i].work += ticket->work;
-}
-
-static void leave_place(struct overload *o, struct overload_ticket *ticket)
-{
-	unsigned i = (unsigned)(ticket->slot % OVERLOAD_SLOTS);
-
-	if (ticket->slot && o->pending[i].slot == ticket->slot) {
-		o->pending[i].uploads--;
-		o->pending[i].work -= ticket->work;
-	}
-	ticket->slot = 0;
+	if (ticket->is_held)
+		shares_forget(&o->shares, ticket->client, ticket->work, now_ns);
+	ticket->is_held = false;
 }
 
 /* Counts the time in which all cores had an image. */
 static void account(struct overload *o, uint64_t now_ns)
 {
 	uint64_t passed_ns = now_ns > o->accounted_ns ? now_ns - o->accounted_ns : 0;
-	bool is_busy = o->images >= o->params.cores;
+	bool is_busy = o->in_flight.images >= o->params.cores;
 
 	if (is_busy)
 		o->busy_ns += passed_ns;
@@ -444,18 +412,17 @@ static double share_of(const struct overload *o, unsigned class, struct load loa
 }
 
 /* Returns whether the client's turn comes soon enough, whatever other clients have in flight. */
-static bool has_turn(const struct overload *o, unsigned class, const struct overload_ticket *ticket)
+static bool has_turn(const struct overload *o, unsigned class, uint64_t ahead)
 {
-	const struct load ahead = { ticket->ahead / WORK_PER_IMAGE, ticket->ahead };
+	const struct load load = { ahead / WORK_PER_IMAGE, ahead };
 
-	return o->params.controller == CONF_CONTROLLER_BACKLOG && ticket->ahead > 0 &&
-	       share_of(o, class, ahead) < 1;
+	return o->params.controller == CONF_CONTROLLER_BACKLOG && share_of(o, class, load) < 1;
 }
 
 /* Returns whether the controller lets an upload pass. share: of the room, that may be used. */
 static bool may_pass(struct overload *o, unsigned class, double share, uint64_t now_ns)
 {
-	struct load load = load_of(o, now_ns);
+	struct load load = overload_load(o);
 	bool has_token =
 		o->params.controller != CONF_CONTROLLER_WELSH || take_token(o, class, now_ns);
 
@@ -470,10 +437,10 @@ static bool may_pass(struct overload *o, unsigned class, double share, uint64_t 
 /* ---- degradation ---- */
 
 /* Returns how much of the class's room is taken. */
-static double pressure(const struct overload *o, unsigned class, uint64_t now_ns)
+static double pressure(const struct overload *o, unsigned class)
 {
 	const struct control_class *control = &o->control.class[class];
-	struct load load = load_of(o, now_ns);
+	struct load load = overload_load(o);
 
 	if (load.images == 0)
 		return 0;
@@ -490,7 +457,7 @@ void overload_look(struct overload *o, uint64_t now_ns)
 		now_ns = o->looked_ns;
 	o->looked_ns = now_ns;
 	for (unsigned i = 0; i < o->params.class_count && o->params.degrade_steps; i++) {
-		double now = pressure(o, i, now_ns);
+		double now = pressure(o, i);
 
 		if (o->can_grow && now >= DEGRADE_ENTER) /* a thread helps, and costs less */
 			continue;
@@ -517,15 +484,16 @@ bool overload_admit(struct overload *o, unsigned class, uint64_t work, bool is_h
 {
 	struct overload_class *own = &o->class[class];
 	double share = is_heavy ? HEAVY_SHARE : 1;
+	uint64_t ahead = shares_look(&o->shares, ticket->client, work, now_ns);
 
 	account(o, now_ns);
 	advance(o, class, now_ns);
 	o->can_grow = stages == OVERLOAD_STAGES_CAN_GROW;
 	overload_look(o, now_ns);
-	bool has_place = (double)load_of(o, now_ns).images < share * (double)o->params.images_max;
+	bool has_place = (double)overload_load(o).images < share * (double)o->params.images_max;
 
 	if (!(has_place && stages != OVERLOAD_STAGES_HAVE_ENOUGH &&
-	      (may_pass(o, class, share, now_ns) || has_turn(o, class, ticket))) &&
+	      (may_pass(o, class, share, now_ns) || (!is_heavy && has_turn(o, class, ahead)))) &&
 	    !(!is_heavy && degrade_press(&own->degrade, &own->degrade_params, o->looked_ns) &&
 	      has_place)) {
 		o->refused++;
@@ -533,7 +501,8 @@ bool overload_admit(struct overload *o, unsigned class, uint64_t work, bool is_h
 		return false;
 	}
 	o->admitted++;
-	hold_place(o, ticket, work, now_ns);
+	ticket->work = shares_announce(&o->shares, ticket->client, work, now_ns);
+	ticket->is_held = true;
 	ticket->level = own->degrade.level;
 	return true;
 }
@@ -541,29 +510,31 @@ bool overload_admit(struct overload *o, unsigned class, uint64_t work, bool is_h
 void overload_cancel(struct overload *o, struct overload_ticket *ticket, uint64_t now_ns)
 {
 	account(o, now_ns);
-	leave_place(o, ticket);
+	forget(o, ticket, now_ns);
 }
 
-void overload_begin(struct overload *o, struct overload_ticket *ticket, unsigned images,
-                    uint64_t work, uint64_t now_ns)
+void overload_begin(struct overload *o, unsigned client, struct overload_ticket *ticket,
+                    unsigned images, uint64_t work, uint64_t now_ns)
 {
 	account(o, now_ns);
 	if (ticket)
-		leave_place(o, ticket);
-	o->images += images;
-	o->work += work;
+		forget(o, ticket, now_ns);
+	shares_begin(&o->shares, client, images, work, now_ns);
+	o->in_flight.images += images;
+	o->in_flight.work += work;
 }
 
-void overload_end(struct overload *o, uint64_t work, uint64_t now_ns)
+void overload_end(struct overload *o, unsigned client, uint64_t work, uint64_t now_ns)
 {
 	account(o, now_ns);
-	assert(o->images > 0 && o->work >= work);
-	if (o->images >= o->params.cores) {
+	assert(o->in_flight.images > 0 && o->in_flight.work >= work);
+	if (o->in_flight.images >= o->params.cores) {
 		o->busy_images++;
 		o->busy_work += work;
 	}
-	o->images--;
-	o->work -= work;
+	o->in_flight.images--;
+	o->in_flight.work -= work;
+	shares_end(&o->shares, client, work);
 	measure(o);
 	overload_look(o, now_ns);
 }
@@ -582,7 +553,7 @@ void overload_note(struct overload *o, unsigned class, uint64_t response_ns, uin
 
 double overload_backlog_s(const struct overload *o)
 {
-	return o->control.capacity > 0 ? (double)o->work / o->control.capacity : 0;
+	return o->control.capacity > 0 ? (double)overload_load(o).work / o->control.capacity : 0;
 }
 
 /* The refused come back together with new clients. They find room when as many have been served as

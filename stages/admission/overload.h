@@ -8,7 +8,7 @@
  * while a pool of threads can still grow (Welsh 2002, 8.2). Images are made in cheaper ways before
  * an upload is refused (struct degrade): each class has a level of its own. Because a lower class
  * has less room, its images are degraded first. The work of a client that has much does not keep
- * others out, because clients have turns: clients.h. The caller passes the time and locks.
+ * others out, because clients have turns: shares.h. The caller passes the time and locks.
  *
  * There are two controllers. welsh is the response-time controller of M. Welsh (SEDA, 2002, 7.2.1),
  * with classes (7.2.3). It moves a rate until the 90th percentile meets its target.
@@ -23,6 +23,8 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "shares.h"
 
 #define OVERLOAD_SAMPLES_MAX 1000
 #define OVERLOAD_RETRY_MAX_S 60
@@ -111,14 +113,11 @@ enum overload_stages {
 	OVERLOAD_STAGES_HAVE_ENOUGH /* one of them refuses: graph_full_stage() */
 };
 
-/* An admitted upload whose body has not come yet. It counts for a second: a client that stops there
- * must not keep others out. */
+/* An admitted upload whose body has not come yet. */
 struct overload_ticket {
-	/* of the caller */
-	uint64_t ahead; /* clients_work_ahead(); 0: not known, all work comes before the upload */
-
-	uint64_t slot; /* of time; 0: none */
-	uint64_t work;
+	unsigned client; /* its slot; set by the caller */
+	bool is_held;
+	uint64_t work;  /* that is counted as announced */
 	unsigned level; /* of overload.degrade when it was admitted */
 };
 
@@ -146,20 +145,14 @@ struct overload_class {
 	uint32_t sample_us[OVERLOAD_SAMPLES_MAX];
 };
 
-#define OVERLOAD_SLOTS 5
-
 struct overload {
 	struct overload_params params;
 	struct control control;
 	bool can_grow;      /* as of the last upload */
 	uint64_t looked_ns; /* when the levels were adapted last */
 	struct overload_class class[CONTROL_CLASSES_MAX];
-	/* admitted, body complete, not ended */
-	uint64_t images, work;
-	/* admitted, body not complete, by the time of admission */
-	struct {
-		uint64_t slot, uploads, work;
-	} pending[OVERLOAD_SLOTS];
+	struct load in_flight; /* admitted, body complete, not ended */
+	struct shares shares;
 	/* of the current measurement of the capacity */
 	uint64_t accounted_ns, busy_ns, busy_work;
 	unsigned busy_images;
@@ -197,11 +190,11 @@ bool overload_admit(struct overload *o, unsigned class, uint64_t work, bool is_h
 void overload_cancel(struct overload *o, struct overload_ticket *ticket, uint64_t now_ns);
 
 /* Its body has come, and its images begin. The ticket may be empty, or NULL. */
-void overload_begin(struct overload *o, struct overload_ticket *ticket, unsigned images,
-                    uint64_t work, uint64_t now_ns);
+void overload_begin(struct overload *o, unsigned client, struct overload_ticket *ticket,
+                    unsigned images, uint64_t work, uint64_t now_ns);
 
 /* An image has ended. */
-void overload_end(struct overload *o, uint64_t work, uint64_t now_ns);
+void overload_end(struct overload *o, unsigned client, uint64_t work, uint64_t now_ns);
 
 /* A response time of the class, as its client sees it. */
 void overload_note(struct overload *o, unsigned class, uint64_t response_ns, uint64_t now_ns);
@@ -210,7 +203,10 @@ void overload_note(struct overload *o, unsigned class, uint64_t response_ns, uin
  * OVERLOAD_RETRY_MAX_S. */
 unsigned overload_retry_s(const struct overload *o, unsigned class);
 
-/* Returns how long the admitted work takes; 0: not known. */
+/* Returns what is in flight, and what is expected of announced uploads. */
+struct load overload_load(const struct overload *o);
+
+/* Returns how long that takes; 0: not known. */
 double overload_backlog_s(const struct overload *o);
 
 #endif

@@ -113,6 +113,26 @@ def start_proxy(request, tmp_path, certificate):
         proxy.stop()
 
 
+def test_headers_without_bodies_refuse_no_upload_behind_a_proxy(start, start_proxy):
+    """All clients have the proxy's address. 280 of them announce a body, and send none."""
+    daemon = start("limits.body_timeout=10m")
+    proxy = start_proxy(daemon.port)
+    assert eventually(proxy.is_up, 30), proxy.log.read_text()
+
+    def admitted():
+        return daemon.get("/stats").json()["overload"]["classes"][0]["admitted"]
+    with contextlib.ExitStack() as stack:
+        for _ in range(280):
+            silent = stack.enter_context(contextlib.closing(proxy.connect()))
+            silent.putrequest("POST", "/images")
+            silent.putheader("Content-Type", "image/jpeg")
+            silent.putheader("Content-Length", LIMIT)
+            silent.endheaders()
+        assert eventually(lambda: admitted() == 280)
+        for _ in range(3):
+            assert proxy.request("POST", "/images", PICTURE, {"Content-Type": "image/jpeg"})[0] == 201
+
+
 def test_proxy_passes_uploads_and_files(start, start_proxy):
     daemon = start(f"limits.body_bytes={LIMIT}")
     proxy = start_proxy(daemon.port)

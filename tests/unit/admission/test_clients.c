@@ -1,4 +1,4 @@
-/* test_clients.c - what clients have, up to a limit, and how much work comes before an upload. */
+/* test_clients.c - what clients have, up to a limit. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -106,42 +106,6 @@ static void a_client_keeps_its_slot(void **state)
 	assert_true(different > 0);
 }
 
-static void work_of_others_counts_up_to_that_of_the_client(void **state)
-{
-	(void)state;
-	clients_add_work(&t, 1, 1000000);
-	clients_add_work(&t, 2, 30);
-	assert_int_equal(clients_work_ahead(&t, 3, 50), 50 + 50 + 30);
-	clients_add_work(&t, 3, 40);
-	assert_int_equal(clients_work_ahead(&t, 3, 50), 90 + 90 + 30);
-	clients_end_work(&t, 1, 999990);
-	assert_int_equal(clients_work_ahead(&t, 3, 50), 90 + 10 + 30);
-}
-
-static void a_client_has_all_its_own_work_ahead(void **state)
-{
-	(void)state;
-	clients_add_work(&t, 1, 1000000);
-	clients_add_work(&t, CLIENT_SLOTS - 1, 7);
-	assert_int_equal(clients_work_ahead(&t, 1, 50), 1000050 + 7);
-}
-
-static void among_clients_that_have_the_same_all_work_is_ahead(void **state)
-{
-	(void)state;
-	for (unsigned i = 0; i < 100; i++)
-		clients_add_work(&t, i, 10);
-	assert_int_equal(clients_work_ahead(&t, 500, 10), 1010);
-}
-
-static void an_announced_length_does_not_overflow(void **state)
-{
-	(void)state;
-	for (unsigned i = 0; i < CLIENT_SLOTS; i++)
-		clients_add_work(&t, i, UINT64_C(1) << 40);
-	assert_true(clients_work_ahead(&t, 1, UINT64_MAX) >= UINT64_C(1) << 50);
-}
-
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -152,10 +116,6 @@ int main(void)
 		TEST(connections_and_images_are_counted_apart),
 		TEST(clients_of_one_slot_have_their_own_counts),
 		TEST(a_client_keeps_its_slot),
-		TEST(work_of_others_counts_up_to_that_of_the_client),
-		TEST(a_client_has_all_its_own_work_ahead),
-		TEST(among_clients_that_have_the_same_all_work_is_ahead),
-		TEST(an_announced_length_does_not_overflow),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

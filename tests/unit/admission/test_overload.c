@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "admission/overload.c"
+#include "base/check.h"
 #include "conf/conf.h"
 #include "support/overload_sim.h"
 
@@ -123,35 +124,76 @@ static void nothing_is_refused_while_a_pool_can_grow(void **state)
 
 	(void)state;
 	overload_init(&o, &p, 0);
-	overload_begin(&o, NULL, 100, 100, 0);
+	overload_begin(&o, 0, NULL, 100, 100, 0);
 	o.control.class[0].rate = 0.05;
 	o.class[0].tokens = 0;
 	assert_false(overload_admit(&o, 0, 1, false, OVERLOAD_STAGES_FIXED, &ticket, 0));
 	assert_true(overload_admit(&o, 0, 1, false, OVERLOAD_STAGES_CAN_GROW, &ticket, 0));
 }
 
-static void announced_bodies_count_for_a_second(void **state)
+/* Admits an upload, whose body comes at once. */
+static void complete(struct overload *o, unsigned client, uint64_t work, uint64_t now_ns)
+{
+	struct overload_ticket ticket = { .client = client };
+
+	assert_true(overload_admit(o, 0, work, false, OVERLOAD_STAGES_FIXED, &ticket, now_ns));
+	overload_begin(o, client, &ticket, 1, work, now_ns);
+	overload_end(o, client, work, now_ns);
+}
+
+/* For a minute 1,000 headers come in each second, of which none has a body. Each is known for half
+ * a minute. An honest client of the same address, and of others, sends ten images in each second.
+ */
+static void headers_without_bodies_refuse_nothing(void **state)
 {
 	const struct overload_params p = sim_params(CONF_CONTROLLER_BACKLOG, 1);
-	struct overload_ticket ticket[300] = { 0 };
+	static struct overload_ticket header[30000];
 	static struct overload o;
-	unsigned n = 0;
 
 	(void)state;
 	overload_init(&o, &p, 0);
-	while (n < 300 &&
-	       overload_admit(&o, 0, UINT64_MAX, false, OVERLOAD_STAGES_FIXED, &ticket[n], 0))
-		n++;
-	assert_int_equal(n, 256); /* nothing is known yet */
-	overload_cancel(&o, &ticket[0], 1);
-	assert_int_equal(ticket[0].slot, 0);
-	assert_true(overload_admit(&o, 0, 1, false, OVERLOAD_STAGES_FIXED, &ticket[0], 2));
-	assert_false(overload_admit(&o, 0, 1, false, OVERLOAD_STAGES_FIXED, &ticket[n], 3));
-	uint64_t later = NS_PER_S + NS_PER_S / 4;
+	control_backlog_measure(&o.control, 1e6, 1);
+	for (unsigned n = 0; n < 60000; n++) {
+		struct overload_ticket *ticket = &header[n % COUNT_OF(header)];
+		uint64_t now_ns = n * NS_PER_MS;
 
-	assert_true(overload_admit(&o, 0, 1, false, OVERLOAD_STAGES_FIXED, &ticket[n], later));
-	overload_begin(&o, &ticket[1], 1, 1, later); /* its place has been given to others */
-	assert_int_equal(o.images, 1);
+		overload_cancel(&o, ticket, now_ns);
+		assert_false(ticket->is_held);
+		assert_true(overload_admit(&o, 0, 1 << 20, false, OVERLOAD_STAGES_FIXED, ticket,
+		                           now_ns));
+		if (n % 100 == 0)
+			complete(&o, n % 200 / 100, 10000, now_ns);
+		assert_true(overload_load(&o).images <= 5 && overload_load(&o).work <= 40000);
+	}
+}
+
+/* A client that completes its uploads has a claim before their bodies come. */
+static void announced_uploads_of_a_client_that_completes_them_count(void **state)
+{
+	const struct overload_params p = sim_params(CONF_CONTROLLER_BACKLOG, 1);
+	static struct overload_ticket ticket[50];
+	static struct overload o;
+
+	(void)state;
+	overload_init(&o, &p, 0);
+	control_backlog_measure(&o.control, 1e5, 1);
+	for (unsigned i = 0; i < 200; i++)
+		complete(&o, 1, 1000, NS_PER_S);
+	for (unsigned i = 0; i < COUNT_OF(ticket); i++) {
+		ticket[i].client = 1;
+		assert_true(overload_admit(&o, 0, 1000, false, OVERLOAD_STAGES_FIXED, &ticket[i],
+		                           NS_PER_S));
+	}
+	assert_int_equal(overload_load(&o).work, 40000); /* 50 of 200 */
+	assert_int_equal(overload_load(&o).images, 41);
+	struct overload_ticket other = { .client = 2 };
+
+	assert_true(overload_admit(&o, 0, 1, false, OVERLOAD_STAGES_FIXED, &other, NS_PER_S));
+	overload_begin(&o, 3, NULL, 1, 60000, NS_PER_S);
+	assert_false(overload_admit(&o, 0, 60000, false, OVERLOAD_STAGES_FIXED, &other, NS_PER_S));
+	/* the claims end with what has come lately */
+	assert_true(overload_admit(&o, 0, 1, false, OVERLOAD_STAGES_FIXED, &other, 10 * NS_PER_S));
+	assert_int_equal(overload_load(&o).work, 60000);
 }
 
 static void a_heavy_client_leaves_a_quarter_of_the_room(void **state)
@@ -168,11 +210,11 @@ static void a_heavy_client_leaves_a_quarter_of_the_room(void **state)
 
 		p.images_max = i == 0 ? SIM_IN_FLIGHT_MAX : 100;
 		overload_init(&o, &p, 0);
-		while (overload_admit(&o, 0, 1, true, OVERLOAD_STAGES_FIXED, &ticket, 0))
-			n++;
+		for (; overload_admit(&o, 0, 1, true, OVERLOAD_STAGES_FIXED, &ticket, 0); n++)
+			overload_begin(&o, 0, &ticket, 1, WORK_PER_IMAGE, 0);
 		assert_int_equal(n, heavy_max[i]);
-		while (overload_admit(&o, 0, 1, false, OVERLOAD_STAGES_FIXED, &ticket, 0))
-			n++;
+		for (; overload_admit(&o, 0, 1, false, OVERLOAD_STAGES_FIXED, &ticket, 0); n++)
+			overload_begin(&o, 0, &ticket, 1, WORK_PER_IMAGE, 0);
 		assert_int_equal(n, all_max[i]);
 	}
 }
@@ -188,8 +230,9 @@ static void a_heavy_client_leaves_a_quarter_of_the_measured_room(void **state)
 	control_backlog_measure(&o.control, 1000, 1);
 	uint64_t room = (uint64_t)control_backlog_limit(&o.control, 0);
 
-	overload_begin(&o, NULL, 10, room * 3 / 4 - 1, 0);
+	overload_begin(&o, 0, NULL, 10, room * 3 / 4 - 1, 0);
 	assert_true(overload_admit(&o, 0, 2, true, OVERLOAD_STAGES_FIXED, &ticket, 0));
+	overload_begin(&o, 0, &ticket, 1, 2, 0);
 	assert_false(overload_admit(&o, 0, 2, true, OVERLOAD_STAGES_FIXED, &ticket, 0));
 	assert_true(overload_admit(&o, 0, 2, false, OVERLOAD_STAGES_FIXED, &ticket, 0));
 }
@@ -205,10 +248,10 @@ static void a_client_whose_turn_comes_soon_is_admitted(void **state)
 	control_backlog_measure(&o.control, 1000, 1);
 	uint64_t room = (uint64_t)control_backlog_limit(&o.control, 0);
 
-	overload_begin(&o, NULL, 10, 100 * room, 0); /* of one client */
-	ticket.ahead = room + 1;
+	overload_begin(&o, 0, NULL, 10, 100 * room, 0);
 	assert_false(overload_admit(&o, 0, 2, false, OVERLOAD_STAGES_FIXED, &ticket, 0));
-	ticket.ahead = room - 1;
+	ticket.client = 1;
+	assert_false(overload_admit(&o, 0, room, false, OVERLOAD_STAGES_FIXED, &ticket, 0));
 	assert_false(overload_admit(&o, 0, 2, false, OVERLOAD_STAGES_HAVE_ENOUGH, &ticket, 0));
 	assert_true(overload_admit(&o, 0, 2, false, OVERLOAD_STAGES_FIXED, &ticket, 0));
 	p.images_max = 10;
@@ -226,7 +269,7 @@ static void a_refused_client_is_told_when_to_return(void **state)
 	overload_init(&o, &p, 0);
 	assert_int_equal(overload_retry_s(&o, 0), 1);
 	control_backlog_measure(&o.control, 100, 1);
-	overload_begin(&o, NULL, 10, 1000, 0);
+	overload_begin(&o, 0, NULL, 10, 1000, 0);
 	assert_int_equal(overload_retry_s(&o, 0), 5); /* half of the queue */
 	o.admitted = 1;
 	assert_false(overload_admit(&o, 0, 1, false, OVERLOAD_STAGES_FIXED, &ticket, 0));
@@ -248,7 +291,8 @@ int main(void)
 		cmocka_unit_test(welsh_needs_seconds_to_meet_its_target),
 		cmocka_unit_test(welsh_prefers_the_higher_class),
 		cmocka_unit_test(nothing_is_refused_while_a_pool_can_grow),
-		cmocka_unit_test(announced_bodies_count_for_a_second),
+		cmocka_unit_test(headers_without_bodies_refuse_nothing),
+		cmocka_unit_test(announced_uploads_of_a_client_that_completes_them_count),
 		cmocka_unit_test(a_heavy_client_leaves_a_quarter_of_the_room),
 		cmocka_unit_test(a_heavy_client_leaves_a_quarter_of_the_measured_room),
 		cmocka_unit_test(a_client_whose_turn_comes_soon_is_admitted),

@@ -242,6 +242,7 @@ static int setup(void **state)
 	    inflight_init(&service.inflight, IMAGES_MAX) || recovery_init(r, &service))
 		return -1;
 	budget_init(&service.budget, BUDGET);
+	service.admission.overload.shares.window_ns = NS_PER_S;
 	client_turns_init(&service.turns, IMAGES_MAX); /* its images never leave the queue */
 	first_descriptors = open_descriptors();
 	first_pool_bytes = used_bytes();

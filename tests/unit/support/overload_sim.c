@@ -91,7 +91,7 @@ static void arrive(unsigned class)
 	if (!overload_admit(&sim.overload, class, job.work, false, OVERLOAD_STAGES_FIXED, &ticket,
 	                    sim_now_ns())) {
 		sim.refused[class]++;
-		if (sim.overload.images < SIM_IN_FLIGHT_MAX)
+		if (sim.overload.in_flight.images < SIM_IN_FLIGHT_MAX)
 			sim.refused_early[class] += sim.overload.class[class].degrade.level <
 			                            sim.overload.params.degrade_steps;
 		return;
@@ -99,7 +99,7 @@ static void arrive(unsigned class)
 	sim.by_level[ticket.level]++;
 	if (sim.cost[ticket.level] > 0)
 		job.service_s *= sim.cost[ticket.level];
-	overload_begin(&sim.overload, &ticket, 1, job.work, sim_now_ns());
+	overload_begin(&sim.overload, 0, &ticket, 1, job.work, sim_now_ns());
 	sim.queue[sim.last++ % SIM_QUEUE_MAX] = job;
 	assert_true(sim.last - sim.first < SIM_QUEUE_MAX);
 	for (unsigned i = 0; i < SIM_CORES; i++)
@@ -114,7 +114,7 @@ static void end(unsigned core)
 	const struct sim_job *job = &sim.serving[core];
 	double response_s = sim.now_s - job->arrived_s;
 
-	overload_end(&sim.overload, job->work, sim_now_ns());
+	overload_end(&sim.overload, 0, job->work, sim_now_ns());
 	overload_note(&sim.overload, job->class, (uint64_t)(response_s * 1e9), sim_now_ns());
 	sim.response_s[job->class][sim.responses[job->class]++] = response_s;
 	assert_true(sim.responses[job->class] < SIM_RESPONSES_MAX);
