@@ -301,9 +301,10 @@ NUMBER(limits, height, 1, PICTURE_SIDE_MAX, "65500", LIVE,
        "Height of an image as stored in the file: 413.")
 NUMBER(limits, connections, 1, 100000, "1024", LIVE,
        "Open connections. When all but a sixteenth are used, each new one closes the one\n"
-       "that has waited longest for a request. If there is none, it is answered 503\n"
-       "and closed. A client that reads nothing takes at most 256 KB of the kernel's\n"
-       "memory, and its further requests wait. A higher number needs a restart.")
+       "that has waited longest for a request, or for the first byte of a body. If there\n"
+       "is none, it is answered 503 and closed. A client that reads nothing takes at\n"
+       "most 256 KB of the kernel's memory, and its further requests wait. A higher\n"
+       "number needs a restart.")
 NUMBER(limits, images_in_flight, 1, 65536, "1024", LIVE,
        "Images between upload and store. An upload that would exceed the limit gets 503.\n"
        "A sixteenth is for uploads of one image, unless that leaves less than parts.")

@@ -53,12 +53,18 @@ static void line_remove(struct conn *c)
 	c->in_line.line = NULL;
 }
 
+/* Returns whether a body was announced, of which nothing has come. */
+static bool has_no_body(const struct conn *c)
+{
+	return (c->state == CONN_READ_BODY || c->state == CONN_READ_CHUNKS) && c->phase.bytes == 0;
+}
+
 /* Connections that may be closed for others have a place in a line. */
 static void take_place(struct conn *c)
 {
 	if (c->kind == CONN_REJECTED)
 		line_add(&c->io->rejected, c);
-	else if (c->kind == CONN_COUNTED && c->state <= CONN_READ_HEAD)
+	else if (c->kind == CONN_COUNTED && (c->state <= CONN_READ_HEAD || has_no_body(c)))
 		line_add(c->is_used ? &c->io->kept : &c->io->fresh, c);
 }
 
@@ -360,8 +366,8 @@ static struct conn *first_idle(const struct conn_line *line)
 	return NULL;
 }
 
-/* Returns the connection that has waited longest for a request, or NULL. One that has had a
- * response may wait longer, and at least 2 s, while there is one without. */
+/* Returns the connection that has waited longest for a request or a body, or NULL. One that has had
+ * a response may wait longer, and at least 2 s, while there is one without. */
 static struct conn *longest_idle(struct io_loop *io)
 {
 	struct conn *c = first_idle(&io->fresh), *kept = first_idle(&io->kept);

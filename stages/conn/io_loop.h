@@ -73,8 +73,8 @@ struct io_loop {
 	LIST_HEAD(conn_list, conn) conns; /* all */
 	unsigned count[CONN_KIND_COUNT];
 	unsigned shed_count;       /* with a refused upload, until they are closed */
-	struct conn_line fresh;    /* counted ones in the loop, before their first request */
-	struct conn_line kept;     /* the same, after a response; without a request as well */
+	struct conn_line fresh;    /* counted, in the loop, before their first request or body */
+	struct conn_line kept;     /* the same, after a response */
 	struct conn_line rejected; /* in the loop */
 	struct conn *leaving;      /* makes room for one that was started; NULL: none */
 	struct conn *refused;      /* was started over a limit; NULL: none */

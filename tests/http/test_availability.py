@@ -107,6 +107,22 @@ def test_client_that_leaves_the_line_is_forgotten_at_once(start):
     large.close()
 
 
+# ---- uploads that are announced and never sent ----
+
+@pytest.mark.also_with("seda", "thread-per-connection")
+def test_headers_without_bodies_refuse_no_upload(start):
+    """An upload that is only announced has no claim, also not against others of its address."""
+    daemon = start("limits.body_timeout=10m", "overload.target_p90=1s")
+    silent = [announce(daemon, 1 << 20, b"") for _ in range(400)]
+    try:
+        assert eventually(lambda: json.loads(daemon.get("/stats").body)["overload"]["classes"][0]
+                          ["admitted"] == len(silent))
+        assert [daemon.upload(SMALL).status for _ in range(5)] == [201] * 5
+    finally:
+        for c in silent:
+            c.close()
+
+
 # ---- a large body that arrives in one piece ----
 
 @pytest.mark.every_policy
@@ -129,11 +145,17 @@ def test_bodies_of_all_lengths_arrive_whole(start):
 
 # ---- connections ----
 
-@pytest.mark.parametrize("sent", [b"", b"GET /healthz HT"])
+ANNOUNCED = b"POST /images HTTP/1.1\r\nHost: localhost\r\nContent-Type: image/jpeg\r\n"
+
+
+@pytest.mark.parametrize("sent", [
+    b"", b"GET /healthz HT", ANNOUNCED + b"Content-Length: 1000\r\n\r\n",
+    ANNOUNCED + b"Transfer-Encoding: chunked\r\n\r\n"])
 def test_connections_without_a_request_make_room(start, sent):
-    """Nearly all connections send nothing, or never finish a header. The one that has waited longest
-    is closed for each new one."""
-    daemon = start("limits.connections=20", "limits.idle_timeout=1h", "limits.header_timeout=1h")
+    """Nearly all connections send nothing, or never finish a header, or send no body. The one that
+    has waited longest is closed for each new one."""
+    daemon = start("limits.connections=20", "limits.idle_timeout=1h", "limits.header_timeout=1h",
+                   "limits.body_timeout=10m")
     silent = [daemon.client() for _ in range(19)]
     for c in silent:
         c.send(sent)
