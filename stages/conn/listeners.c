@@ -123,21 +123,24 @@ void listener_url(int fd, char *url, size_t size)
 		         port);
 }
 
+static bool is_local_address(const struct sockaddr_storage *address)
+{
+	if (address->ss_family == AF_INET)
+		return ntohl(((const struct sockaddr_in *)address)->sin_addr.s_addr) >> 24 ==
+		       IN_LOOPBACKNET;
+	if (address->ss_family != AF_INET6)
+		return address->ss_family == AF_UNIX;
+	const struct in6_addr *v6 = &((const struct sockaddr_in6 *)address)->sin6_addr;
+
+	return IN6_IS_ADDR_LOOPBACK(v6) ||
+	       (IN6_IS_ADDR_V4MAPPED(v6) && v6->s6_addr[12] == IN_LOOPBACKNET);
+}
+
 bool listener_is_local(int fd)
 {
 	struct sockaddr_storage address;
 
-	if (!address_of(fd, &address))
-		return false;
-	if (address.ss_family == AF_INET)
-		return ntohl(((const struct sockaddr_in *)&address)->sin_addr.s_addr) >> 24 ==
-		       IN_LOOPBACKNET;
-	if (address.ss_family != AF_INET6)
-		return address.ss_family == AF_UNIX;
-	const struct in6_addr *v6 = &((const struct sockaddr_in6 *)&address)->sin6_addr;
-
-	return IN6_IS_ADDR_LOOPBACK(v6) ||
-	       (IN6_IS_ADDR_V4MAPPED(v6) && v6->s6_addr[12] == IN_LOOPBACKNET);
+	return address_of(fd, &address) && is_local_address(&address);
 }
 
 static bool listeners_are_local(const int *fd, unsigned count)
@@ -332,9 +335,10 @@ static int admin_open(struct admin *a, const struct conf *conf, const int *publi
 		return err;
 	}
 	listener_url(a->fd, a->url, sizeof a->url);
-	a->is_local_port = listener_is_local(a->fd) && strncmp(a->url, "http", 4) == 0;
+	a->is_local = listener_is_local(a->fd);
+	a->is_local_port = a->is_local && strncmp(a->url, "http", 4) == 0;
 	log_notice("administration on %s", a->url);
-	if (!listener_is_local(a->fd))
+	if (!a->is_local)
 		log_warning("administration: other machines can connect to %s, which has no access "
 		            "control; serving them",
 		            a->url);
@@ -381,6 +385,15 @@ static int claim_port(struct sockaddr_storage *address, socklen_t *length)
 		err = -errno;
 	close(fd);
 	return err;
+}
+
+/* Logs that everybody may upload, if that is so. */
+static void warn_if_open(const struct conf *conf, bool is_local, const char *where)
+{
+	if (!is_local && !*conf->access.tokens_file)
+		log_warning("%sserver.listen: other machines can connect to %s, and everybody may "
+		            "upload: expected access.tokens_file",
+		            conf_place("server.listen"), where);
 }
 
 struct place {
@@ -453,6 +466,7 @@ int listener_set_check(const struct conf *conf)
 		int failed = check_place(p);
 
 		err = failed ? failed : err;
+		warn_if_open(conf, i > 0 || failed || is_local_address(&p->address), p->listen);
 		for (size_t k = 0; k < i && !failed; k++) {
 			if (!is_same_place(&place[k], p))
 				continue;
@@ -507,6 +521,7 @@ int listener_set_open(struct listener_set *l, const struct conf *conf, unsigned 
 	if (!err) {
 		listener_url(l->fd[0], l->url, sizeof l->url);
 		l->is_local = listeners_are_local(l->fd, l->count);
+		warn_if_open(conf, l->is_local, l->url);
 		err = admin_open(&l->admin, conf, l->fd, l->count, admin_fd);
 		for (unsigned i = 0; i < l->count; i++)
 			set_options(l->fd[i]);

@@ -40,7 +40,8 @@ bool listener_is_local(int fd);
 struct admin {
 	int fd;                    /* -1: no listener of its own */
 	struct unix_socket socket; /* of fd, if it is a path that we made */
-	bool is_local_port;        /* fd is a TCP port, and only this machine can connect */
+	bool is_local;             /* only this machine can connect to fd */
+	bool is_local_port;        /* the same, and fd is a TCP port */
 	bool is_on_public;         /* the public listeners serve it as well */
 	char url[CONF_TEXT_MAX];
 };

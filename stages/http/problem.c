@@ -19,7 +19,7 @@ static const struct {
 	{ "draining", "The server is shutting down" },
 	{ "expectation-failed", "The expectation cannot be met" },
 	{ "foreign-page", "Pages of another origin may not use this server" },
-	{ "forbidden", "The token does not allow this request" },
+	{ "forbidden", "This request is not allowed" },
 	{ "header-too-large", "The request header is too large" },
 	{ "http-version", "The HTTP version is not supported" },
 	{ "idempotency-key-in-use", "An upload with this Idempotency-Key is in progress" },

@@ -271,12 +271,16 @@ static bool allows(struct tokens *tokens, struct conn *c, enum token_scope scope
 	return true;
 }
 
-/* A list names every image, so it is not open to all by default. */
+/* A list names every image, so it is not open to all by default. With tokens, other machines need
+ * one at the administrative address as well. */
 static bool may_list(struct tokens *tokens, struct conn *c)
 {
-	if (c->kind == CONN_ADMIN || conn_conf(c)->server.public_list == CONF_YES)
+	bool has_tokens = tokens_are_needed(tokens);
+
+	if (c->kind == CONN_ADMIN ? !has_tokens || c->io->http->listeners.admin.is_local
+	                          : conn_conf(c)->server.public_list == CONF_YES)
 		return true;
-	if (tokens_are_needed(tokens))
+	if (has_tokens)
 		return allows(tokens, c, TOKEN_LIST);
 	return refuse(c, 403, "forbidden", NULL,
 	              "the list is for the administrative address and for tokens; "
@@ -303,7 +307,10 @@ bool authorization_allows(struct tokens *tokens, struct conn *c)
 	if (c->route.kind == ROUTE_ORIGINAL && c->request.method & (METHOD_GET | METHOD_HEAD))
 		return may_read_original(tokens, c);
 	if (!tokens_are_needed(tokens) || c->route.kind == ROUTE_CONTROL)
-		return true;
+		return c->request.method != METHOD_DELETE || client_is_local(&c->client) ||
+		       refuse(c, 403, "forbidden", NULL,
+		              "without tokens, only this machine removes images: "
+		              "access.tokens_file");
 	if (c->request.method == METHOD_POST && !conn_has_field(c, "authorization") &&
 	    signed_upload_is_given(c))
 		return signed_upload_allows(tokens, c);

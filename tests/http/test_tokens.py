@@ -87,6 +87,36 @@ def test_uploads_need_no_token_without_a_file(daemon):
     assert remove(daemon, image["url"]).status == 204
 
 
+def test_everybody_may_upload_only_with_a_warning(start, file, tmp_path):
+    everybody = "other machines can connect to {}, and everybody may upload"
+    place, tokens = ["server.listen=0.0.0.0:0"], [f"access.tokens_file={file.path}"]
+    for settings, warns in ((place, True), (place + tokens, False), ([], False)):
+        words = [f"server.root={tmp_path}", "server.user=", *settings]
+        done = run("-t", *(word for setting in words for word in ("-o", setting)))
+        assert (everybody.format("0.0.0.0:0") in done.stderr) == warns, done.stderr
+        daemon = start("server.admin_listen=no", *settings, wait=False)
+        assert daemon.says("ready on")
+        where = re.search("ready on ([^ ]+) ", daemon.log)[1]
+        assert (everybody.format(where) in daemon.log) == warns, daemon.log
+
+
+def test_without_tokens_only_this_machine_removes_images(start):
+    daemon = start("server.trusted_proxies=127.0.0.1")
+    url = daemon.image(SMALL)["url"]
+    answer = remove(daemon, url, ("X-Forwarded-For", "198.51.100.7"))
+    assert (answer.status, answer.slug) == (403, "forbidden")
+    assert answer["www-authenticate"] is None
+    assert remove(daemon, url).status == 204
+
+
+def test_other_machines_need_a_token_for_the_list_of_the_administrative_address(start, file):
+    daemon = start(f"access.tokens_file={file.path}", "server.admin_listen=0.0.0.0:0")
+    with daemon.admin() as c:
+        assert c.request("GET", "/images").status == 401
+        assert c.request("GET", "/images", headers=[file.bearer("all")]).status == 200
+        assert c.request("GET", "/metrics").status == 200
+
+
 def test_scopes_limit_what_a_token_allows(guarded, file):
     image = guarded.image(SMALL, headers=[file.bearer("up")])
     assert guarded.get(image["url"]).status == 200, "reading needs no token"

@@ -19,6 +19,7 @@ from darkroom import BINARY, Daemon, run  # noqa: E402 (after the path is set)
 FOLDER = ROOT / "conf" / "container"
 CONTAINERFILE = (FOLDER / "Containerfile").read_text().replace("\\\n", " ")
 INI = FOLDER / "darkroomd.ini"
+TOKENS = ["-o", f"access.tokens_file={FOLDER}/tokens"]
 
 
 def instructions(name):
@@ -39,7 +40,7 @@ def test_copied_files_exist_and_programs_are_those_of_the_package():
 def test_configuration_is_valid_without_warnings(tmp_path):
     words = json.loads(instructions("ENTRYPOINT")[0])[1:]
     words[words.index("/etc/darkroom/darkroomd.ini")] = INI
-    done = run("-t", *words, "-o", f"server.root={tmp_path}", "-o", "server.user=root")
+    done = run("-t", *words, *TOKENS, "-o", f"server.root={tmp_path}", "-o", "server.user=root")
     assert done.returncode == 0 and "warning" not in done.stderr, done.stderr
 
 
@@ -47,8 +48,8 @@ def test_health_check_tells_whether_the_daemon_runs(tmp_path):
     health = instructions("HEALTHCHECK")[0]
     words = json.loads(health[health.index("["):])[1:]
     words[words.index("/etc/darkroom/darkroomd.ini")] = INI
-    words[-2:-2] = ["-o", f"server.root={tmp_path}/store"]
-    daemon = Daemon(tmp_path / "store", config=INI)
+    words[-2:-2] = ["-o", f"server.root={tmp_path}/store", *TOKENS]
+    daemon = Daemon(tmp_path / "store", TOKENS[1], config=INI)
     try:
         assert run(*words).returncode == 0
     finally:
@@ -61,7 +62,7 @@ def check_read_only(store):
               'exec timeout -s TERM 3 setpriv --reuid=65534 --regid=65534 --clear-groups "$@"')
     done = subprocess.run(
         ["unshare", "--mount", "bash", "-c", script, "bash", store, BINARY, "-c", INI, "-o",
-         f"server.root={store}", "-o", "server.listen=127.0.0.1:0", "-o",
+         f"server.root={store}", *TOKENS, "-o", "server.listen=127.0.0.1:0", "-o",
          "server.drain_delay=0"], capture_output=True, text=True, timeout=60)
     if "unshare" in done.stderr or "mount:" in done.stderr:
         pytest.skip(done.stderr)
@@ -84,6 +85,9 @@ def test_compose_file_has_the_proxys_network_and_the_files():
     compose = yaml.safe_load((FOLDER / "compose.yaml").read_text())
     service, proxy = compose["services"]["darkroom"], compose["services"]["proxy"]
     assert service["read_only"] and "ports" not in service
+    source, mounted, mode = service["volumes"][1].split(":")
+    assert (FOLDER / source).is_file() and mode == "ro"
+    assert f"tokens_file = {mounted}\n" in INI.read_text()
     assert (FOLDER / service["build"]["context"] / service["build"]["dockerfile"]).is_file()
     source = proxy["volumes"][0].split(":")[0]
     assert (FOLDER / source).is_file()

@@ -4,12 +4,14 @@ podman.py."""
 
 import concurrent.futures
 import contextlib
+import hashlib
 import http.client
 import json
 import os
 import pathlib
 import re
 import shlex
+import shutil
 import signal
 import socket
 import subprocess
@@ -26,7 +28,9 @@ pytestmark = needs_podman
 
 FOLDER = ROOT / "conf/container"
 PICTURE = (ROOT / "data/sample/lake.jpg").read_bytes()
-JPEG = {"Content-Type": "image/jpeg"}
+TOKEN = "a-token"
+LINE = f"test {hashlib.sha256(TOKEN.encode()).hexdigest()} upload\n"  # of the file of tokens
+JPEG = {"Content-Type": "image/jpeg", "Authorization": f"Bearer {TOKEN}"}
 # For a client that is not this machine: addresses for documentation (RFC 5737).
 OUTSIDE, HERE = "198.51.100.2", "198.51.100.1"
 
@@ -41,7 +45,7 @@ def manual():
 
 @pytest.fixture(scope="module")
 def image():
-    """Builds the image by the manual's command. Returns the command that runs it."""
+    """Builds the image by the manual's command. Returns the command that runs it, with a token."""
     build, command = manual()
     place = pathlib.Path(tempfile.mkdtemp(prefix="podman-", dir="/var/tmp"))
     use_own_storage(place)
@@ -51,7 +55,8 @@ def image():
         # Only the network differs: that of the machine, as a bridge may lead nowhere.
         succeed(*build[:2], "--network=host", *build[2:], cwd=ROOT)
         print(f"built in {time.monotonic() - begun:.0f} s")
-        yield command
+        (place / "tokens").write_text(LINE)
+        yield [w.replace("./conf/container/tokens:", f"{place}/tokens:") for w in command]
     finally:
         end(place)
 
@@ -151,6 +156,7 @@ def test_stop_drains_and_a_restart_keeps_images(container):
     kept = [container.upload() for _ in range(3)]
     with socket.create_connection(("127.0.0.1", container.port), 60) as s:
         s.sendall(b"POST /images HTTP/1.1\r\nHost: x\r\nContent-Type: image/jpeg\r\n"
+                  b"Authorization: Bearer " + TOKEN.encode() + b"\r\n"
                   b"Expect: 100-continue\r\nContent-Length: %d\r\n\r\n" % len(PICTURE))
         assert s.recv(100) == b"HTTP/1.1 100 Continue\r\n\r\n"  # it has begun
         s.sendall(PICTURE[:1000])
@@ -175,7 +181,8 @@ def test_images_are_objects_of_an_s3_store(image, tmp_path):
     settings = store.settings(tmp_path, s3_credentials="/keys")
     (tmp_path / "s3-keys").chmod(0o644)  # the daemon's user is another one
     name = podman("run", "--detach", "--read-only", "--cap-drop=all", "--network=host",
-                  f"--volume={tmp_path}/s3-keys:/keys:ro", image[-1], "-o",
+                  f"--volume={tmp_path}/s3-keys:/keys:ro",
+                  *(f"--volume={w}" for w in image if w.endswith("/tokens:ro")), image[-1], "-o",
                   f"server.listen=127.0.0.1:{port}",
                   *(word for setting in settings for word in ("-o", setting)))
     try:
@@ -210,9 +217,12 @@ def compose(image, tmp_path):
     add_image("docker.io/library/caddy:2", debian(("caddy",)), "--env", "XDG_DATA_HOME=/data",
               "--cmd", "caddy run --config /etc/caddy/Caddyfile --adapter caddyfile")
     podman("tag", image[-1], "container_darkroom")
-    text = (FOLDER / "compose.yaml").read_text()
+    folder = tmp_path / "container"  # its name is that of the project
+    shutil.copytree(FOLDER, folder)
+    (folder / "tokens").write_text(LINE)
+    text = (folder / "compose.yaml").read_text()
     succeed(*shlex.split(re.search(r"^# +(podman network create .*)$", text, re.M)[1]))
-    words = ["podman-compose", "-f", FOLDER / "compose.yaml"]
+    words = ["podman-compose", "-f", folder / "compose.yaml"]
     done = run(*words, "up", "--no-build", "-d")
     assert done.returncode == 0, done.stdout + done.stderr
     yield lambda service, *command: run("podman", "exec", f"container_{service}_1", *command)
@@ -229,7 +239,8 @@ def test_compose_serves_by_tls_and_sees_the_clients(compose, tmp_path):
         def curl(*words):
             return client("curl", "-sS", "--cacert", certificate, "--connect-to",
                           f"localhost:443:{HERE}:443", *words, "https://localhost/images")
-        upload = ("-F", f"file=@{ROOT / 'data/sample/lake.jpg'}")
+        upload = ("-H", f"Authorization: Bearer {TOKEN}", "-F",
+                  f"file=@{ROOT / 'data/sample/lake.jpg'}")
         assert eventually(lambda: curl(*upload).stdout.startswith('{"images"')), curl(*upload)
         with concurrent.futures.ThreadPoolExecutor(4) as pool:
             answers = list(pool.map(lambda _: curl(*upload, "-o", "/dev/null", "-w",

@@ -151,7 +151,7 @@ def wrong_settings(objects):
     ports = {port["name"]: port["containerPort"] for port in container["ports"]}
     probe, places = container["readinessProbe"], {
         mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
-    key, = only(objects, "Secret")["stringData"]
+    secrets = only(objects, "Secret")["stringData"]
     noticed = probe["periodSeconds"] * probe["failureThreshold"] + probe["timeoutSeconds"]
     delay, drain = seconds(server["drain_delay"]), seconds(server["drain_timeout"])
     limits = container["resources"]["limits"]
@@ -160,7 +160,8 @@ def wrong_settings(objects):
             (server["admin_listen"] == f"0.0.0.0:{ports['admin']}", "admin_listen"),
             (server["root"] == places.get("root"), "root"),
             (places.get("configuration") == "/etc/darkroom", "configuration"),
-            (ini["store"]["s3_credentials"] == f"{places.get('keys')}/{key}", "s3_credentials"),
+            *((path in [f"{places.get('keys')}/{name}" for name in secrets], path)
+              for path in (ini["store"]["s3_credentials"], ini["access"]["tokens_file"])),
             (ini["store"]["kind"] == "s3", "kind"),
             (delay > noticed, "drain_delay"),
             (spec["terminationGracePeriodSeconds"] > delay + drain, "terminationGracePeriodSeconds"),
@@ -234,11 +235,12 @@ FAULTS = [
     ("readinessProbe: unknown port", change("Deployment", f"{CONTAINER}/readinessProbe/httpGet/port",
                                             "web")),
     ("NetworkPolicy 1: unknown port", change("NetworkPolicy", "spec/ingress/1/ports/0/port", "metrics")),
-    ("no Secret", change("Secret", "metadata/name", "darkroom")),
+    ("no Secret", change("Secret", "metadata/name", "lightroom")),
     ("no ConfigMap", change("Deployment", f"{POD}/volumes/0/configMap/name", "darkroom")),
     ("volume keys", change("Deployment", f"{CONTAINER}/volumeMounts/1/name", "key")),
     ("no Deployment", change("HorizontalPodAutoscaler", "spec/scaleTargetRef/name", "darkrooms")),
-    ("s3_credentials: does not fit", change("Secret", "stringData", {"keys": "x"})),
+    ("credentials: does not fit", change("Secret", "stringData/credentials", None)),
+    ("tokens: does not fit", change("Secret", "stringData/tokens", None)),
     ("listen: does not fit", change("Deployment", f"{CONTAINER}/ports/0/containerPort", 80)),
     ("terminationGracePeriodSeconds: does not", change("Deployment", f"{POD}/terminationGracePeriodSeconds",
                                                        40)),
@@ -264,7 +266,10 @@ def settings(tmp_path):
     """Returns settings for what this machine has elsewhere."""
     keys = tmp_path / "credentials"
     keys.write_text("aws_access_key_id = a\naws_secret_access_key = b\n")
-    return [f"store.s3_credentials={keys}", "store.s3_endpoint=http://127.0.0.1:9"]
+    tokens = tmp_path / "tokens"
+    tokens.write_text("")
+    return [f"store.s3_credentials={keys}", f"access.tokens_file={tokens}",
+            "store.s3_endpoint=http://127.0.0.1:9"]
 
 
 def test_configuration_is_valid_without_warnings(tmp_path, settings):

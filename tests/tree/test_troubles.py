@@ -36,6 +36,8 @@ PLAYED = {
         ("http/test_failures.py", "test_start_says_what_is_wrong[privileged]"),
     "log.access_file = PATH: No such file or directory":
         ("http/test_failures.py", "test_start_says_what_is_wrong[log]"),
+    "other machines can connect to ADDRESS, and everybody may upload":
+        ("http/test_tokens.py", "test_everybody_may_upload_only_with_a_warning"),
     "access.tokens_file = PATH: Permission denied":
         ("http/test_failures.py", "test_start_says_what_is_wrong[tokens]"),
     "expected a file that neither its group nor other users can write to":
