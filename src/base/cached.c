@@ -14,8 +14,8 @@
 #endif
 
 const struct open_how cached_how = {
-	.flags = O_RDONLY | O_NOFOLLOW | O_CLOEXEC,
-	.resolve = RESOLVE_CACHED,
+	.flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
+	.resolve = RESOLVE_CACHED | RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS,
 };
 
 int cached_open(int at, const char *path)

@@ -13,9 +13,9 @@
  * compares this address; the memory is read-only. */
 extern const struct open_how cached_how;
 
-/* Opens a file for reading as openat(2) with O_NOFOLLOW and O_CLOEXEC, if the kernel has the path
- * in memory. Returns a descriptor or -errno. -EAGAIN: a thread that may wait must open it (before
- * Linux 5.12 always). Any thread. */
+/* Opens a file below `at` for reading, through no link, if the kernel has the path in memory. Never
+ * waits for a FIFO. Returns a descriptor or -errno. -EAGAIN: a thread that may wait must open it
+ * (before Linux 5.12 always). Any thread. */
 int cached_open(int at, const char *path);
 
 #define CACHED_READ_CALL 451 /* cachestat(2), which older headers do not have */

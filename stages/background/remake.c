@@ -25,6 +25,7 @@
 #include "image/remade.h"
 #include "layout/cores.h"
 #include "log/log.h"
+#include "store/directory.h"
 #include "store/remake_queue.h"
 #include "store/store_find.h"
 #include "store/store_verify.h"
@@ -303,12 +304,12 @@ static void free_remade(struct remade *r)
 	free(r);
 }
 
-static int read_document(struct remade *r)
+static int read_document(struct remade *r, const char *id)
 {
-	int fd = openat(r->directory_fd, STORED_IMAGE, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	int fd = directory_open_file(r->directory_fd, STORED_IMAGE, O_RDONLY);
 
 	if (fd < 0)
-		return errno == ENOENT ? -EBADMSG : -errno;
+		return fd == -ENOENT || fd == -EINVAL ? -EBADMSG : fd;
 	int length = stored_image_read(fd, r->document);
 	char tag[STORE_TAG_MAX];
 
@@ -318,7 +319,7 @@ static int read_document(struct remade *r)
 		return length == -EFBIG ? -EBADMSG : length;
 	r->length = (size_t)length;
 	return stored_info_read(&r->info, r->document, r->length) ||
-	                       !stored_info_is_sound(&r->info, r->document)
+	                       !stored_info_is_sound(&r->info, r->document, id)
 	               ? -EBADMSG
 	               : 0;
 }
@@ -330,7 +331,7 @@ static int open_stored(struct image_service *s, const char *id, struct remade **
 	if (!r)
 		return -ENOMEM;
 	r->directory_fd = store_open_directory(&s->store, id);
-	int err = r->directory_fd < 0 ? r->directory_fd : read_document(r);
+	int err = r->directory_fd < 0 ? r->directory_fd : read_document(r, id);
 
 	if (err)
 		free_remade(r);
@@ -398,10 +399,10 @@ static void give_back(struct visit *v, struct image *image)
 static int read_original(struct feeder_slot *slot, struct remade *r, uint64_t size,
                          struct upload **result)
 {
-	int fd = openat(r->directory_fd, STORE_ORIGINAL, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	int fd = directory_open_file(r->directory_fd, STORE_ORIGINAL, O_RDONLY);
 
 	if (fd < 0)
-		return errno == ENOENT ? -ENODATA : -errno;
+		return fd == -ENOENT ? -ENODATA : fd;
 	int err = feeder_upload_new(slot, size, "", fd, result);
 
 	close(fd);

@@ -12,6 +12,7 @@
 #include "conf/conf_degrade.h"
 #include "image.h"
 #include "image_json.h"
+#include "store/directory.h"
 
 #define NAME_MAX_LENGTH 64 /* of a member */
 
@@ -71,7 +72,7 @@ static void old_sum(struct writer *w, const char *name, const char *value)
 
 	(void)value;
 	snprintf(file, sizeof file, "%s.jpg", name);
-	int fd = openat(w->image->remade->directory_fd, file, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	int fd = directory_open_file(w->image->remade->directory_fd, file, O_RDONLY);
 
 	if (fd >= 0 && checksum_of_file(fd, sum, &size))
 		sum[0] = '\0';

@@ -16,17 +16,132 @@
 
 #define FILE_PATH_MAX 128
 
-DIR *directory_list(int at, const char *name)
+/* ---- paths ---- */
+
+/* Closes what enter() has opened. Returns the result of the call in it, or -errno. */
+static int leave(int at, int in, int result)
 {
-	int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int err = result < 0 ? -errno : result;
+
+	if (in >= 0 && in != at)
+		close(in);
+	return err;
+}
+
+/* Opens the directory that has the last part of the path, which is written to *name. Returns `at`
+ * if the path is a name, a descriptor for leave(), or -1 with errno set. */
+static int enter(int at, const char *path, const char **name)
+{
+	char part[FILE_PATH_MAX];
+	const char *slash;
+	int in = at;
+
+	errno = EBADF; /* `at` may not be open */
+	for (; in >= 0 && (slash = strchr(path, '/')); path = slash + 1) {
+		int n = snprintf(part, sizeof part, "%.*s", (int)(slash - path), path), next = -1;
+
+		errno = EXDEV;
+		if (n > 0 && n < (int)sizeof part && strcmp(part, "..") != 0)
+			next = openat(in, part, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		errno = -leave(at, in, next < 0 ? -1 : 0);
+		in = next;
+	}
+	*name = path;
+	return in;
+}
+
+/* As openat(2). Returns a descriptor or -errno. */
+static int open_path(int at, const char *path, int flags)
+{
+	const char *name;
+	int in = enter(at, path, &name);
+
+	flags |= O_NOFOLLOW | O_CLOEXEC;
+	return leave(at, in, in < 0 ? in : openat(in, name, flags, 0600));
+}
+
+int directory_open_file(int at, const char *path, int flags)
+{
+	struct stat st;
+	int fd = open_path(at, path, flags | O_NONBLOCK | O_NOCTTY);
+
+	if (fd < 0)
+		return fd == -ELOOP || fd == -ENXIO ? -EINVAL : fd;
+	int err = fstat(fd, &st) ? -errno : S_ISREG(st.st_mode) ? 0 : -EINVAL;
+
+	if (err)
+		close(fd);
+	return err ? err : fd;
+}
+
+int directory_open(int at, const char *path, mode_t mode)
+{
+	int err = mode ? directory_make(at, path, mode) : 0;
+
+	return err ? err : open_path(at, path, O_RDONLY | O_DIRECTORY);
+}
+
+int directory_make(int at, const char *path, mode_t mode)
+{
+	const char *name;
+	int in = enter(at, path, &name);
+	int err = leave(at, in, in < 0 ? in : mkdirat(in, name, mode));
+
+	return err == -EEXIST ? 0 : err;
+}
+
+int directory_make_all(int at, const char *path, mode_t mode)
+{
+	char part[FILE_PATH_MAX];
+	int err = 0;
+
+	for (size_t n = 0; !err && path[n];) {
+		n += n > 0;
+		n += strcspn(path + n, "/");
+		snprintf(part, sizeof part, "%.*s", (int)n, path);
+		err = directory_make(at, part, mode);
+	}
+	return err;
+}
+
+int directory_stat(int at, const char *path, struct stat *st)
+{
+	const char *name;
+	int in = enter(at, path, &name);
+
+	return leave(at, in, in < 0 ? in : fstatat(in, name, st, AT_SYMLINK_NOFOLLOW));
+}
+
+int directory_unlink(int at, const char *path, int flags)
+{
+	const char *name;
+	int in = enter(at, path, &name);
+
+	return leave(at, in, in < 0 ? in : unlinkat(in, name, flags));
+}
+
+int directory_rename(int from_at, const char *from, int to_at, const char *to, unsigned flags)
+{
+	int from_in = enter(from_at, from, &from);
+	int to_in = from_in < 0 ? -1 : enter(to_at, to, &to), result = -1;
+
+	if (to_in >= 0)
+		result = flags ? renameat2(from_in, from, to_in, to, flags)
+		               : renameat(from_in, from, to_in, to);
+	result = leave(from_at, from_in, result);
+	errno = -result;
+	return leave(to_at, to_in, result);
+}
+
+/* ---- entries ---- */
+
+DIR *directory_list(int at, const char *path)
+{
+	int fd = open_path(at, path, O_RDONLY | O_DIRECTORY);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 
-	if (!dir && fd >= 0) {
-		int saved = errno;
-
-		close(fd);
-		errno = saved;
-	}
+	if (!dir)
+		errno = fd < 0 ? -fd : -leave(-1, fd, -1);
 	return dir;
 }
 
@@ -68,11 +183,6 @@ int directory_list_names(int at, const char *name, size_t length, const char *la
 	return 0;
 }
 
-int directory_make(int at, const char *name, mode_t mode)
-{
-	return mkdirat(at, name, mode) && errno != EEXIST ? -errno : 0;
-}
-
 int directory_remove(int at, const char *name)
 {
 	DIR *dir = directory_list(at, name);
@@ -111,17 +221,6 @@ int directory_clear(int at, unsigned *cleared)
 	return result;
 }
 
-int directory_open(int at, const char *name, mode_t mode)
-{
-	int err = directory_make(at, name, mode);
-
-	if (err)
-		return err;
-	int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-	return fd < 0 ? -errno : fd;
-}
-
 /* ---- small files ---- */
 
 int directory_write_all(int fd, const void *from, size_t left)
@@ -155,51 +254,34 @@ ssize_t directory_read_at(int fd, void *data, size_t size, uint64_t at)
 	return (ssize_t)length;
 }
 
-/* The daemon's user owns the file's directory, and must be able to read what a command of root
- * writes. EPERM: this is a daemon of root in its sandbox, which can read its own files. */
-static int give_to_owner(int fd, int at, const char *path)
-{
-	char parent[FILE_PATH_MAX] = ".";
-	const char *slash = strrchr(path, '/');
-	struct stat st;
-
-	if (geteuid() != 0)
-		return 0;
-	if (slash)
-		snprintf(parent, sizeof parent, "%.*s", (int)(slash - path), path);
-	if (fstatat(at, parent, &st, AT_SYMLINK_NOFOLLOW))
-		return -errno;
-	return st.st_uid != 0 && fchown(fd, st.st_uid, st.st_gid) && errno != EPERM ? -errno : 0;
-}
-
 int directory_write_file(int at, const char *path, const void *data, size_t size, bool is_flushed)
 {
 	char new_path[FILE_PATH_MAX];
 
 	snprintf(new_path, sizeof new_path, "%s.new", path);
-	int fd = openat(at, new_path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	int fd = directory_open_file(at, new_path, O_WRONLY | O_CREAT | O_EXCL);
 
+	if (fd == -EEXIST && !directory_unlink(at, new_path, 0)) /* of a crash, or another's link */
+		fd = directory_open_file(at, new_path, O_WRONLY | O_CREAT | O_EXCL);
 	if (fd < 0)
-		return -errno;
+		return fd;
 	int err = directory_write_all(fd, data, size);
 
-	if (!err)
-		err = give_to_owner(fd, at, path);
 	if (!err && is_flushed && fsync(fd))
 		err = -errno;
 	if (close(fd) && errno != EINTR && !err)
 		err = -errno;
-	if (!err && renameat(at, new_path, at, path))
-		err = -errno;
+	if (!err)
+		err = directory_rename(at, new_path, at, path, 0);
 	if (err)
-		(void)unlinkat(at, new_path, 0);
+		(void)directory_unlink(at, new_path, 0);
 	return err;
 }
 
 int directory_read_file(int at, const char *path, char *data, size_t size)
 {
-	int fd = openat(at, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-	ssize_t length = fd < 0 ? -errno : directory_read_at(fd, data, size - 1, 0);
+	int fd = directory_open_file(at, path, O_RDONLY);
+	ssize_t length = fd < 0 ? fd : directory_read_at(fd, data, size - 1, 0);
 
 	if (fd >= 0)
 		close(fd);

@@ -1,5 +1,11 @@
 /*
- * directory.h - directories below an open one, as the store uses them. Any thread; calls block.
+ * directory.h - files and directories below an open one, as the store uses them.
+ *
+ * A path has no "..", and none of its parts is a link: whoever may write into a store must not
+ * lead the daemon or a command of root out of it. Each part is opened below the one before it with
+ * O_NOFOLLOW. openat2(2) with RESOLVE_BENEATH and RESOLVE_NO_SYMLINKS does the same in one call,
+ * but old kernels and many filters of system calls lack it. A part that is a link is -ENOTDIR. Any
+ * thread; calls block.
  */
 #ifndef DARKROOM_STORE_DIRECTORY_H
 #define DARKROOM_STORE_DIRECTORY_H
@@ -8,15 +14,19 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
-/* Opens the directory `name` below `at`, and creates it with the mode, less the umask, if it is
- * missing. Returns a descriptor or -errno. */
-int directory_open(int at, const char *name, mode_t mode);
+/* Opens the directory at that path below `at`, and creates it with the mode, less the umask, if it
+ * is missing; mode 0: does not create it. Returns a descriptor or -errno. */
+int directory_open(int at, const char *path, mode_t mode);
 
-/* Opens the directory `name` below `at`, which is not a link, to read its entries. Returns NULL
- * with errno set. */
-DIR *directory_list(int at, const char *name);
+/* Opens the regular file at that path below `at`; flags as for open(2). Never waits for a FIFO.
+ * Returns a descriptor or -errno; -EINVAL: it is something else, such as a link. */
+int directory_open_file(int at, const char *path, int flags);
+
+/* Opens the directory at that path below `at` to read its entries. Returns NULL with errno set. */
+DIR *directory_list(int at, const char *path);
 
 /* Returns the name of the next entry but "." and "..", or NULL at the end. */
 const char *directory_next(DIR *dir);
@@ -38,7 +48,19 @@ int directory_list_names(int at, const char *name, size_t length, const char *la
                          struct directory_names *names);
 
 /* Makes a directory, unless it is there. Returns 0 or -errno. */
-int directory_make(int at, const char *name, mode_t mode);
+int directory_make(int at, const char *path, mode_t mode);
+
+/* Makes all directories of the path that are missing. Returns 0 or -errno. */
+int directory_make_all(int at, const char *path, mode_t mode);
+
+/* As fstatat(2), of a link itself. Returns 0 or -errno. */
+int directory_stat(int at, const char *path, struct stat *st);
+
+/* As unlinkat(2). Returns 0 or -errno. */
+int directory_unlink(int at, const char *path, int flags);
+
+/* As renameat2(2). Returns 0 or -errno. */
+int directory_rename(int from_at, const char *from, int to_at, const char *to, unsigned flags);
 
 /* Removes the directory or file `name` below `at`, with the files in it. Returns 0 or -errno. */
 int directory_remove(int at, const char *name);
@@ -56,13 +78,12 @@ int directory_write_all(int fd, const void *data, size_t size);
 ssize_t directory_read_at(int fd, void *data, size_t size, uint64_t at);
 
 /* Writes or replaces the file at that path below `at` by one rename, with the mode 0600.
- * is_flushed: its content is on the disk before. A file that root makes gets the owner of its
- * directory.
- * Returns 0, or -errno and the former file stays. A crash may leave the file `path`.new. */
+ * is_flushed: its content is on the disk before. Returns 0, or -errno and the former file stays. A
+ * crash may leave the file `path`.new. */
 int directory_write_file(int at, const char *path, const void *data, size_t size, bool is_flushed);
 
-/* Reads the file at that path below `at`, which is not a link, and appends a zero: at most size - 1
- * bytes. Returns their number or -errno. */
+/* Reads the file at that path below `at`, and appends a zero: at most size - 1 bytes. Returns their
+ * number or -errno. */
 int directory_read_file(int at, const char *path, char *data, size_t size);
 
 #endif

@@ -10,7 +10,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/check.h"
 #include "directory.h"
 #include "store.h"
 #include "store_find.h"
@@ -72,12 +71,13 @@ int expiry_note(struct store *s, const char *id, uint64_t expires)
 	entry_path(path, id, expires);
 	/* An hour of the past may be removed meanwhile, because it is empty. */
 	for (unsigned i = 0; i < ATTEMPTS_MAX && err == -ENOENT; i++) {
-		fd = openat(s->root_fd, path, O_WRONLY | O_CREAT | O_CLOEXEC, PRIVATE_FILE);
-		err = fd < 0 ? -errno : 0;
-		if (err == -ENOENT &&
-		    (directory_make(s->root_fd, STORE_EXPIRY_DIRECTORY, PRIVATE_DIRECTORY) ||
-		     directory_make(s->root_fd, hour, PRIVATE_DIRECTORY)))
-			return -errno;
+		fd = directory_open_file(s->root_fd, path, O_WRONLY | O_CREAT);
+		err = fd < 0 ? fd : 0;
+		int made = err == -ENOENT ? directory_make_all(s->root_fd, hour, PRIVATE_DIRECTORY)
+		                          : 0;
+
+		if (made)
+			return made;
 	}
 	if (fd >= 0)
 		close(fd);
@@ -89,7 +89,7 @@ void expiry_forget(struct store *s, const char *id, uint64_t expires)
 	char path[STORE_PATH_MAX];
 
 	entry_path(path, id, expires);
-	(void)unlinkat(s->root_fd, path, 0); /* its time comes: it is removed then */
+	(void)directory_unlink(s->root_fd, path, 0); /* its time comes: it is removed then */
 }
 
 void expiry_forget_removed(struct store *s, const char *name)
@@ -97,7 +97,7 @@ void expiry_forget_removed(struct store *s, const char *name)
 	char path[STORE_PATH_MAX], tag[STORE_TAG_MAX];
 
 	snprintf(path, sizeof path, "%s/" STORED_IMAGE, name);
-	int fd = openat(s->trash_fd, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	int fd = directory_open_file(s->trash_fd, path, O_RDONLY);
 
 	if (fd < 0)
 		return; /* of the spool, or a file */
@@ -119,7 +119,7 @@ static int list_hour(struct store *s, uint64_t hour, uint64_t now, struct expiry
 
 	hour_path(path, hour * SECONDS);
 	/* It stays unless it is empty. */
-	if (hour < now / SECONDS && unlinkat(s->root_fd, path, AT_REMOVEDIR) == 0)
+	if (hour < now / SECONDS && directory_unlink(s->root_fd, path, AT_REMOVEDIR) == 0)
 		return 0;
 	DIR *dir = directory_list(s->root_fd, path);
 
@@ -158,19 +158,14 @@ int expiry_list(struct store *s, uint64_t now, struct expiry_due *due, unsigned 
  * file, so the sandbox does not have it. */
 int expiry_note_sweep(struct store *s)
 {
-	static const char *const path[] = { STORE_EXPIRY_DIRECTORY, SWEPT, SWEPT "/now" };
-	int err = 0;
+	int err = directory_make_all(s->root_fd, SWEPT "/now", PRIVATE_DIRECTORY);
 
-	for (size_t i = 0; i < COUNT_OF(path) && !err; i++)
-		err = directory_make(s->root_fd, path[i], PRIVATE_DIRECTORY);
-	if (!err && unlinkat(s->root_fd, SWEPT "/now", AT_REMOVEDIR))
-		err = -errno;
-	return err;
+	return err ? err : directory_unlink(s->root_fd, SWEPT "/now", AT_REMOVEDIR);
 }
 
 int64_t expiry_last_sweep(struct store *s)
 {
 	struct stat st;
 
-	return fstatat(s->root_fd, SWEPT, &st, 0) ? 0 : st.st_mtim.tv_sec;
+	return directory_stat(s->root_fd, SWEPT, &st) ? 0 : st.st_mtim.tv_sec;
 }

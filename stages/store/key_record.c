@@ -59,9 +59,7 @@ static int make_shard(const struct store *s, unsigned shard)
 	char path[STORE_PATH_MAX];
 
 	shard_path(path, shard);
-	int err = directory_make(s->root_fd, STORE_KEYS_DIRECTORY, PRIVATE_DIRECTORY);
-
-	return err ? err : directory_make(s->root_fd, path, PRIVATE_DIRECTORY);
+	return directory_make_all(s->root_fd, path, PRIVATE_DIRECTORY);
 }
 
 int key_record_format(const struct key_record *r, struct text *to)
@@ -83,10 +81,10 @@ int key_record_format(const struct key_record *r, struct text *to)
 static int settle(const struct store *s, const char *path)
 {
 	const char settled = SETTLED;
-	int fd = openat(s->root_fd, path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
+	int fd = directory_open_file(s->root_fd, path, O_WRONLY);
 
 	if (fd < 0)
-		return -errno;
+		return fd;
 	int err = pwrite(fd, &settled, 1, 0) == 1 ? 0 : -errno;
 
 	close(fd);
@@ -188,7 +186,9 @@ int key_record_remove(struct store *s, const struct key_record *r)
 	char path[STORE_PATH_MAX];
 
 	key_path(path, r);
-	return unlinkat(s->root_fd, path, 0) && errno != ENOENT ? -errno : 0;
+	int err = directory_unlink(s->root_fd, path, 0);
+
+	return err == -ENOENT ? 0 : err;
 }
 
 void key_record_sweep(struct store *s, unsigned shard, uint64_t before)

@@ -62,15 +62,16 @@ int remake_queue_drop(struct store *s, const char *id)
 	char path[STORE_PATH_MAX];
 
 	path_of(path, id);
-	return unlinkat(s->root_fd, path, 0) ? -errno : 0;
+	return directory_unlink(s->root_fd, path, 0);
 }
 
 bool remake_queue_has(struct store *s, const char *id)
 {
 	char path[STORE_PATH_MAX];
+	struct stat st;
 
 	path_of(path, id);
-	return faccessat(s->root_fd, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+	return directory_stat(s->root_fd, path, &st) == 0;
 }
 
 /* Returns whether the entry names the variant, or all. */

@@ -44,9 +44,9 @@ static int open_in(struct store *s, const char *id, const char *name, int flags)
 	char path[PATH_SIZE];
 
 	snprintf(path, sizeof path, "%s/%s", id, name);
-	int fd = openat(s->spool_fd, path, flags | O_NOFOLLOW | O_CLOEXEC);
+	int fd = directory_open_file(s->spool_fd, path, flags);
 
-	return fd < 0 ? meaning_of(s, id, -errno) : fd;
+	return fd < 0 ? meaning_of(s, id, fd) : fd;
 }
 
 /* Reads the note and appends a zero. Returns its length or -errno; -EINVAL if it is not as
@@ -85,10 +85,10 @@ int spool_size(struct store *s, const char *id, uint64_t *size)
 	struct stat st;
 
 	snprintf(path, sizeof path, "%s/" STORE_ORIGINAL, id);
-	if (fstatat(s->spool_fd, path, &st, AT_SYMLINK_NOFOLLOW))
-		return -errno;
-	*size = (uint64_t)st.st_size;
-	return 0;
+	int err = directory_stat(s->spool_fd, path, &st);
+
+	*size = err ? 0 : (uint64_t)st.st_size;
+	return err;
 }
 
 int spool_attempts(struct store *s, const char *id)
@@ -160,8 +160,7 @@ int spool_quarantine(struct store *s, const char *id, const char *why)
 
 	/* First, so that it is there once the image has left the spool. */
 	snprintf(path, sizeof path, "%s/" SPOOL_PROBLEM, id);
-	int fd = openat(s->spool_fd, path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
-	                0600);
+	int fd = directory_open_file(s->spool_fd, path, O_WRONLY | O_CREAT | O_TRUNC);
 
 	if (fd >= 0) {
 		(void)dprintf(fd, "%s\n", why);

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -136,6 +137,12 @@ static void make_private(int fd, const char *name)
 		           (unsigned)st.st_mode & 0777, PRIVATE_DIRECTORY);
 }
 
+/* The operator's path may have links. Returns a descriptor, or -1 with errno set. */
+static int open_root(const char *path)
+{
+	return openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
 /* Opens the directories below root_fd, and makes those that are missing. Returns 0, or -errno with
  * what is open in *s. */
 static int open_directories(struct store *s)
@@ -192,13 +199,9 @@ int store_open(struct store *s, const char *root, bool survives_power, unsigned 
 	s->root = strdup(root);
 	if (!s->root)
 		return -ENOMEM;
-	s->root_fd = directory_open(AT_FDCWD, root, ROOT_MODE);
-	if (s->root_fd < 0) {
-		err = s->root_fd;
-		log_root(s, "", err);
-		goto fail;
-	}
-	err = lock_root(s);
+	if (mkdirat(AT_FDCWD, root, ROOT_MODE) == 0 || errno == EEXIST)
+		s->root_fd = open_root(root);
+	err = s->root_fd < 0 ? log_root(s, "", -errno) : lock_root(s);
 	if (err)
 		goto fail;
 	err = open_directories(s);
@@ -223,26 +226,51 @@ fail:
 	return err;
 }
 
+/* A process of root becomes the owner of the root for good: who may write there must get no right
+ * of root. Returns 0 or -errno. */
+static int become_owner(const struct store *s)
+{
+	struct stat st;
+
+	if (fstat(s->root_fd, &st))
+		return -errno;
+	if (geteuid() != 0 || st.st_uid == 0)
+		return 0;
+	return setgroups(0, NULL) || setresgid(st.st_gid, st.st_gid, st.st_gid) ||
+	                       setresuid(st.st_uid, st.st_uid, st.st_uid)
+	               ? -errno
+	               : 0;
+}
+
+static int attach(const struct store *s, int *fd, const char *name, mode_t mode)
+{
+	*fd = directory_open(s->root_fd, name, mode);
+	return *fd < 0 ? *fd : 0;
+}
+
 int store_attach(struct store *s, const char *root)
 {
 	int err = 0;
 
 	init(s, true);
 	s->root = strdup(root);
-	for (size_t i = 0; i < COUNT_OF(directories) && !err; i++) {
-		int *fd = fd_of(s, i);
-
-		if (fd == &s->incoming_fd)
-			continue;
-		*fd = openat(i ? s->root_fd : AT_FDCWD, i ? directories[i].name : root,
-		             O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		err = *fd < 0 ? -errno : 0;
-	}
-	if (!err && s->root)
+	s->root_fd = open_root(root);
+	if (!s->root || s->root_fd < 0)
+		err = s->root ? -errno : -ENOMEM;
+	if (!err)
+		err = become_owner(s);
+	/* Each start makes a spool. A copy may lack the others. */
+	if (!err)
+		err = attach(s, &s->spool_fd, STORE_SPOOL_DIRECTORY, 0);
+	if (!err)
+		err = attach(s, &s->trash_fd, STORE_TRASH_DIRECTORY, PRIVATE_DIRECTORY);
+	if (!err)
+		err = attach(s, &s->quarantine_fd, STORE_QUARANTINE_DIRECTORY, PRIVATE_DIRECTORY);
+	if (!err)
 		return 0;
 	store_close(s);
 	s->root_fd = -1;
-	return err ? err : -ENOMEM;
+	return err;
 }
 
 void store_close(struct store *s)
@@ -299,7 +327,7 @@ static int open_again(const struct store *s, struct store *fresh)
 		if (fresh->root_fd < 0)
 			return -errno;
 	} else {
-		fresh->root_fd = open(s->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		fresh->root_fd = open_root(s->root);
 		if (fresh->root_fd < 0 || flock(fresh->root_fd, LOCK_EX | LOCK_NB))
 			return -errno;
 	}

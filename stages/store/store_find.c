@@ -14,19 +14,11 @@
 
 #include "base/cached.h"
 #include "checksum.h"
+#include "directory.h"
 #include "store.h"
 #include "store_path.h"
 
-static int open_path(const struct store *s, const char *path, bool may_wait)
-{
-	if (!may_wait)
-		return cached_open(s->root_fd, path);
-	int fd = openat(s->root_fd, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-
-	return fd < 0 ? -errno : fd;
-}
-
-/* Opens a file of the image in the layout that has it. */
+/* Opens a file of the image, or its directory, in the layout that has it. */
 static int open_image(const struct store *s, const char *id, const char *name, bool may_wait)
 {
 	char path[STORE_PATH_MAX];
@@ -34,7 +26,11 @@ static int open_image(const struct store *s, const char *id, const char *name, b
 
 	for (unsigned layout = 0; layout < STORE_LAYOUT_COUNT && fd == -ENOENT; layout++) {
 		store_image_path(path, (enum store_layout)layout, id, name);
-		fd = open_path(s, path, may_wait);
+		fd = !may_wait ? cached_open(s->root_fd, path)
+		     : name    ? directory_open_file(s->root_fd, path, O_RDONLY)
+		               : directory_open(s->root_fd, path, 0);
+		if (fd == -ENOTDIR) /* a link is no part of the store */
+			fd = -ENOENT;
 	}
 	return fd;
 }
@@ -50,7 +46,7 @@ static int open_file(struct store *s, const char *id, const char *name, struct s
 		fd = open_image(s, id, name, may_wait);
 	if (fd < 0)
 		return fd;
-	int err = fstat(fd, st) ? -errno : S_ISREG(st->st_mode) ? 0 : -ENOENT;
+	int err = fstat(fd, st) ? -errno : S_ISREG(st->st_mode) ? 0 : -EINVAL;
 
 	if (err) {
 		close(fd);
@@ -149,6 +145,8 @@ static void find_file(struct store *s, const char *id, const char *name, struct 
 	struct stat st;
 
 	found->fd = open_file(s, id, name, &st, may_wait);
+	if (found->fd == -EINVAL || found->fd == -ELOOP) /* a link, or what is no file */
+		found->fd = -ENOENT;
 	if (found->fd < 0)
 		return;
 	found->size = (uint64_t)st.st_size;

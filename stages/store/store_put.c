@@ -53,10 +53,12 @@ static int rename_to_trash(struct store *s, enum store_place place, const char *
 	int err = -ENOENT;
 
 	if (place == STORE_SPOOL)
-		return renameat(s->spool_fd, id, s->trash_fd, to) ? -errno : 0;
+		return directory_rename(s->spool_fd, id, s->trash_fd, to, 0);
 	for (unsigned layout = 0; layout < STORE_LAYOUT_COUNT && err == -ENOENT; layout++) {
 		store_image_path(from, (enum store_layout)layout, id, NULL);
-		err = renameat(s->root_fd, from, s->trash_fd, to) ? -errno : 0;
+		err = directory_rename(s->root_fd, from, s->trash_fd, to, 0);
+		if (err == -ENOTDIR) /* a link is no part of the store */
+			err = -ENOENT;
 	}
 	return err;
 }
@@ -161,10 +163,10 @@ static void remove_shards(struct store *s, const char *id)
 	if (strncmp(id, now, STORE_SPAN_LENGTH + STORE_SHARD_LENGTH) >= 0)
 		return;
 	store_shard_path(shard, STORE_BY_TIME, id);
-	if (unlinkat(s->root_fd, shard, AT_REMOVEDIR))
+	if (directory_unlink(s->root_fd, shard, AT_REMOVEDIR))
 		return;
 	shard[STORE_SPAN_LENGTH] = '\0';
-	(void)unlinkat(s->root_fd, shard, AT_REMOVEDIR); /* it stays if it is not empty */
+	(void)directory_unlink(s->root_fd, shard, AT_REMOVEDIR); /* it stays if it is not empty */
 }
 
 int store_batch_end(const struct store_batch *b, struct store *s)
@@ -284,8 +286,10 @@ static int check_place(const struct store *s, const char *path, int old_fd)
 {
 	struct stat old, now;
 
-	if (fstatat(s->root_fd, path, &now, AT_SYMLINK_NOFOLLOW) || fstat(old_fd, &old))
-		return -errno;
+	int err = directory_stat(s->root_fd, path, &now);
+
+	if (err || fstat(old_fd, &old))
+		return err ? err : -errno;
 	return now.st_ino == old.st_ino && now.st_dev == old.st_dev ? 0 : -ESTALE;
 }
 
@@ -300,8 +304,9 @@ static int exchange_directories(struct store *s, const char *id, int old_fd)
 	for (unsigned layout = 0; layout < STORE_LAYOUT_COUNT && err == -ENOENT; layout++) {
 		store_image_path(path, (enum store_layout)layout, id, NULL);
 		err = old_fd < 0 ? 0 : check_place(s, path, old_fd);
-		if (!err && renameat2(s->incoming_fd, id, s->root_fd, path, RENAME_EXCHANGE))
-			err = -errno;
+		if (!err)
+			err = directory_rename(s->incoming_fd, id, s->root_fd, path,
+			                       RENAME_EXCHANGE);
 	}
 	return err;
 }
@@ -314,11 +319,7 @@ static int make_shard(struct store *s, const char *id)
 	char shard[STORE_PATH_MAX];
 
 	store_shard_path(shard, STORE_BY_TIME, id);
-	shard[STORE_SPAN_LENGTH] = '\0';
-	int err = directory_make(s->root_fd, shard, IMAGE_DIRECTORY);
-
-	shard[STORE_SPAN_LENGTH] = '/';
-	return err ? err : directory_make(s->root_fd, shard, IMAGE_DIRECTORY);
+	return directory_make_all(s->root_fd, shard, IMAGE_DIRECTORY);
 }
 
 /* Renames the item to its place, or exchanges it with the image that is there. The figures change
@@ -338,7 +339,7 @@ static int rename_counted(struct store *s, const struct store_item *item)
 	if (is_replaced)
 		err = exchange_directories(s, item->id, item->old_fd);
 	else
-		err = renameat(s->incoming_fd, item->id, s->root_fd, to) ? -errno : 0;
+		err = directory_rename(s->incoming_fd, item->id, s->root_fd, to, 0);
 	if (!err && is_replaced)
 		usage_removed(&s->usage, item->id, item->token, item->old_bytes);
 	if (!err)
@@ -351,7 +352,7 @@ static int rename_counted(struct store *s, const struct store_item *item)
 static int publish(struct store *s, const struct store_item *item)
 {
 	if (item->place == STORE_SPOOL)
-		return renameat(s->incoming_fd, item->id, s->spool_fd, item->id) ? -errno : 0;
+		return directory_rename(s->incoming_fd, item->id, s->spool_fd, item->id, 0);
 	int err = rename_counted(s, item);
 
 	/* store_batch_end() may remove the directory when it is empty. */
@@ -372,10 +373,10 @@ static int write_item(struct store *s, const struct store_item *item)
 
 	if (mkdirat(s->incoming_fd, item->id, mode))
 		return -errno;
-	int fd = openat(s->incoming_fd, item->id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int fd = directory_open(s->incoming_fd, item->id, 0);
 
 	if (fd < 0)
-		return -errno;
+		return fd;
 	for (unsigned i = 0; i < item->file_count && !err; i++)
 		err = write_file(fd, &item->file[i], file_mode(item, &item->file[i]), item->expires,
 		                 s->survives_power);

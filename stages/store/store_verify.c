@@ -66,7 +66,7 @@ static int compare_with_document(struct store *s, const char *id, const char *na
 	struct stored_info info;
 	int err = stored_info_load(&info, s, id, data);
 
-	if (err == -ENOENT || err == -EINVAL || (!err && !stored_info_is_sound(&info, data)))
+	if (err == -ENOENT || err == -EINVAL || (!err && !stored_info_is_sound(&info, data, id)))
 		return strcmp(name, STORED_IMAGE) == 0 ? -EBADMSG : -EUCLEAN;
 	for (unsigned i = 0; i < info.file_count && !err; i++)
 		if (strcmp(info.file[i].name, name) == 0 &&
@@ -97,9 +97,8 @@ static bool is_same(int directory_fd, const char *name, int fd)
 {
 	struct stat open, now;
 
-	return fd < 0 ||
-	       (!fstat(fd, &open) && !fstatat(directory_fd, name, &now, AT_SYMLINK_NOFOLLOW) &&
-	        now.st_ino == open.st_ino && now.st_dev == open.st_dev);
+	return fd < 0 || (!fstat(fd, &open) && !directory_stat(directory_fd, name, &now) &&
+	                  now.st_ino == open.st_ino && now.st_dev == open.st_dev);
 }
 
 int store_quarantine(struct store *s, const char *id, const char *name, int fd)
@@ -111,7 +110,7 @@ int store_quarantine(struct store *s, const char *id, const char *name, int fd)
 	int to_fd = is_same(from_fd, name, fd)
 	                    ? directory_open(s->quarantine_fd, id, PRIVATE_DIRECTORY)
 	                    : -ESTALE;
-	int err = to_fd < 0 ? to_fd : renameat(from_fd, name, to_fd, name) ? -errno : 0;
+	int err = to_fd < 0 ? to_fd : directory_rename(from_fd, name, to_fd, name, 0);
 
 	if (to_fd >= 0)
 		close(to_fd);

@@ -94,12 +94,34 @@ bool stored_image_says_skipped(const char *data, size_t length, const char *vari
 
 /* ---- what it says ---- */
 
+bool stored_file_is_named(const char *name)
+{
+	char variant[STORED_NAME_MAX];
+	size_t length = strlen(name), suffix = sizeof SUFFIX - 1;
+
+	if (strcmp(name, STORED_IMAGE) == 0)
+		return true;
+	if (length < suffix || length >= sizeof variant ||
+	    strcmp(name + length - suffix, SUFFIX) != 0)
+		return false;
+	snprintf(variant, sizeof variant, "%.*s", (int)(length - suffix), name);
+	return conf_is_variant_name(variant);
+}
+
 static bool read_sum(const char *object, char sum[CHECKSUM_LENGTH + 1])
 {
 	const char *value = object ? json_reader_member(object, "xxh128") : NULL;
 
 	sum[0] = '\0';
 	return json_reader_ascii(value, sum, CHECKSUM_LENGTH + 1) && strlen(sum) == CHECKSUM_LENGTH;
+}
+
+static bool find_file(const struct stored_info *info, const char *name)
+{
+	for (unsigned i = 0; i < info->file_count; i++)
+		if (strcmp(info->file[i].name, name) == 0)
+			return true;
+	return false;
 }
 
 static int read_variants(struct stored_info *info, const char *all)
@@ -117,7 +139,9 @@ static int read_variants(struct stored_info *info, const char *all)
 
 		snprintf(file.name, sizeof file.name, "%s" SUFFIX, name);
 
-		if (!json_reader_uint(json_reader_member(value, "bytes"), &file.bytes) ||
+		if (!stored_file_is_named(file.name) || strcmp(file.name, STORE_ORIGINAL) == 0 ||
+		    find_file(info, file.name) ||
+		    !json_reader_uint(json_reader_member(value, "bytes"), &file.bytes) ||
 		    read_sum(of, file.sum) != (record != NULL) ||
 		    info->file_count >= CONF_VARIANT_MAX)
 			return -EINVAL;
@@ -167,6 +191,8 @@ int stored_info_read(struct stored_info *info, const char *data, size_t length)
 	const char *all = json_reader_check(data, length);
 
 	*info = (struct stored_info){ 0 };
+	if (all && !json_reader_ascii(json_reader_member(all, "id"), info->id, sizeof info->id))
+		info->id[0] = '\0';
 	if (!all || !json_reader_uint(json_reader_member(all, "width"), &info->width) ||
 	    !json_reader_uint(json_reader_member(all, "height"), &info->height) ||
 	    read_variants(info, all))
@@ -198,12 +224,12 @@ uint64_t stored_info_bytes(const struct stored_info *info)
 	return bytes;
 }
 
-bool stored_info_is_sound(const struct stored_info *info, const char *data)
+bool stored_info_is_sound(const struct stored_info *info, const char *data, const char *id)
 {
 	char own[CHECKSUM_LENGTH + 1];
 
 	checksum_of(data, info->own_sum_at, own);
-	return !info->has_record || strcmp(own, info->own_sum) == 0;
+	return strcmp(info->id, id) == 0 && (!info->has_record || strcmp(own, info->own_sum) == 0);
 }
 
 bool stored_image_is_sound(const char *data, size_t length)
@@ -211,7 +237,8 @@ bool stored_image_is_sound(const char *data, size_t length)
 	struct stored_info info = { .has_record = stored_image_public(data, length) < length };
 	bool has_sum = read_own_sum(&info, data, length) == 0;
 
-	return has_sum ? info.has_record && stored_info_is_sound(&info, data) : !info.has_record;
+	return has_sum ? info.has_record && stored_info_is_sound(&info, data, "")
+	               : !info.has_record;
 }
 
 const char *stored_file_fault(const struct stored_file *expected, uint64_t size, const char *sum)

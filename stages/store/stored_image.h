@@ -59,6 +59,7 @@ struct stored_file {
 };
 
 struct stored_info {
+	char id[ULID_LENGTH + 1]; /* "": none */
 	uint64_t width, height;
 	bool has_record;       /* otherwise an earlier version stored it */
 	uint64_t upload_bytes; /* 0: unknown */
@@ -70,15 +71,19 @@ struct stored_info {
 };
 
 /* Reads the text of an image.json, which ends with a zero. Returns 0, or -EINVAL if the daemon did
- * not write it. */
+ * not write it: also if it names a file as no variant is called. */
 int stored_info_read(struct stored_info *info, const char *data, size_t length);
 
 /* The same for the file of an image, with its text in data. Returns 0, -ENOENT, -EINVAL or -errno.
  */
 int stored_info_load(struct stored_info *info, struct store *s, const char *id, char *data);
 
-/* Returns whether the text has its own checksum, or an earlier version stored it without one. */
-bool stored_info_is_sound(const struct stored_info *info, const char *data);
+/* Returns whether it is the name of image.json, or of a variant or an original: NAME.jpg. */
+bool stored_file_is_named(const char *name);
+
+/* Returns whether the text has its own checksum, or an earlier version stored it without one, and
+ * whether it is that of the image. */
+bool stored_info_is_sound(const struct stored_info *info, const char *data, const char *id);
 
 /* The same for a text that need not be read otherwise. */
 bool stored_image_is_sound(const char *data, size_t length);

@@ -280,7 +280,7 @@ static bool take_recount(int root_fd)
 static bool read_figures(struct usage *u, int root_fd)
 {
 	bool must_count = take_recount(root_fd);
-	int fd = openat(root_fd, USAGE_FILE, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	int fd = directory_open_file(root_fd, USAGE_FILE, O_RDONLY);
 	FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
 	bool is_good = f && !must_count && read_all(u, f);
 
@@ -432,14 +432,13 @@ void usage_check_recount(struct usage *u, struct store *s)
 
 void usage_demand_recount(struct store *s)
 {
-	int fd = openat(s->root_fd, USAGE_RECOUNT_FILE, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC,
-	                PRIVATE_FILE);
+	int fd = directory_open_file(s->root_fd, USAGE_RECOUNT_FILE, O_WRONLY | O_CREAT);
 
 	if (fd >= 0)
 		close(fd);
 	else
 		fprintf(stderr, "darkroomd store: cannot write " USAGE_RECOUNT_FILE ": %s\n",
-		        strerror(errno));
+		        strerror(-fd));
 }
 
 void usage_save(struct usage *u, struct store *s)

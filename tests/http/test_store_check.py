@@ -101,6 +101,14 @@ def test_missing_truncated_and_stray_files_are_named(start):
     said = tool(daemon.store, "check").stdout.splitlines()
     assert {line for line in said if ids[0] not in line or "00/" in line} >= {
         "lake.jpg: stray", "01K0/lake: stray", f"{ids[0][:4]}/00/{ids[0]}: stray"}
+    strays = daemon.store / ".quarantine" / "strays"
+    strays.mkdir(parents=True)
+    (strays / "lake.jpg").write_text("older")
+    said = tool(daemon.store, "check", "--repair", "--json").stdout.splitlines()
+    moved = {p["file"]: p["quarantined"] for p in map(json.loads, said) if not p["id"]}
+    assert moved == {"lake.jpg": False, "01K0/lake": True, f"{ids[0][:4]}/00/{ids[0]}": True}
+    assert (strays / "01K0+lake").read_text() == "x" and (daemon.store / "lake.jpg").exists()
+    assert (strays / f"{ids[0][:4]}+00+{ids[0]}" / "x").exists()
 
 
 def test_images_of_an_earlier_version_are_checked_by_size(start):

@@ -169,6 +169,16 @@ def test_what_is_not_a_store_is_refused(tmp_path):
     assert run("store").returncode == 2
 
 
+def test_a_copy_without_empty_directories_is_a_store(five):
+    daemon, images = five
+    daemon.stop()
+    for name in (".incoming", ".trash", ".quarantine"):
+        (daemon.store / name).rmdir()
+    assert ids(daemon.store, "list") == sorted(images)
+    assert lines(daemon.store, "remove", images[0]) == [images[0]]
+    assert lines(daemon.store, "check") == [] and ids(daemon.store, "list") == sorted(images[1:])
+
+
 def test_a_damaged_document_is_reported(five):
     daemon, images = five
     path = directory_of(daemon.store, images[0]) / "image.json"

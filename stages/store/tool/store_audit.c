@@ -30,8 +30,9 @@
 
 #define INTERRUPTED (-1)
 #define PROBLEMS_MAX 64 /* of one image that are listed */
-#define NAME_LENGTH_MAX 255
+#define PROBLEM_PATH_MAX (STORE_PATH_MAX + 256)
 #define PROGRESS ".check"
+#define STRAYS "strays"
 #define RATE (UINT64_C(32) << 20) /* bytes per second unless --rate asks for another */
 #define SAVE_NS (5 * NS_PER_S)
 
@@ -43,10 +44,10 @@ struct audit {
 	bool knows_files; /* image.json is good, so info lists all files */
 	bool has_seen[CONF_VARIANT_MAX + 1];
 	struct problem {
-		char file[NAME_LENGTH_MAX + 1]; /* "": the image itself */
-		const char *kind;               /* static */
+		char file[PROBLEM_PATH_MAX]; /* "": the image itself */
+		const char *kind;            /* static */
 	} problem[PROBLEMS_MAX];
-	unsigned problem_count;
+	unsigned problem_count, attempts;
 	/* of all */
 	uint64_t images, files, bytes, problems, unverified;
 	uint64_t start_ns, saved_ns;
@@ -115,8 +116,10 @@ static void print(const struct store_query *q, const char *id, const struct prob
 	struct json j;
 
 	if (!q->is_json) {
-		printf("%s%s%s: %s%s\n", id, p->file[0] ? "/" : "", p->file, p->kind,
-		       is_moved ? ", now in .quarantine" : "");
+		fputs(id, stdout);
+		fputs(p->file[0] && id[0] ? "/" : "", stdout);
+		store_query_print(stdout, p->file);
+		printf(": %s%s\n", p->kind, is_moved ? ", now in .quarantine" : "");
 		return;
 	}
 	text_init(&t, data, sizeof data);
@@ -198,12 +201,12 @@ static void check_document(struct audit *a, int dir_fd)
 {
 	char sum[CHECKSUM_LENGTH + 1], tag[STORE_TAG_MAX];
 	uint64_t size;
-	int fd = openat(dir_fd, STORED_IMAGE, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	int fd = directory_open_file(dir_fd, STORED_IMAGE, O_RDONLY);
 
 	a->knows_files = false;
 	a->info.file_count = 0;
 	if (fd < 0) {
-		add_problem(a, STORED_IMAGE, errno == ENOENT ? "missing" : "unreadable");
+		add_problem(a, STORED_IMAGE, fd == -ENOENT ? "missing" : "unreadable");
 		return;
 	}
 	int err = sum_file(a, fd, sum, &size);
@@ -217,7 +220,7 @@ static void check_document(struct audit *a, int dir_fd)
 	}
 	a->knows_files = length >= 0 && !stored_info_read(&a->info, a->data, (size_t)length) &&
 	                 (strlen(tag) != CHECKSUM_LENGTH || strcmp(tag, sum) == 0) &&
-	                 stored_info_is_sound(&a->info, a->data);
+	                 stored_info_is_sound(&a->info, a->data, a->id);
 	if (!a->knows_files) {
 		a->info.file_count = 0;
 		add_problem(a, STORED_IMAGE, "rotten");
@@ -229,8 +232,6 @@ static void check_document(struct audit *a, int dir_fd)
 static void check_entry(struct audit *a, int dir_fd, const char *name)
 {
 	const struct stored_file *expected = find(a, name);
-	struct stat st;
-	int fd = -1;
 
 	/* Earlier versions kept the original, and did not name it. */
 	bool is_known = expected || (!a->info.has_record && strcmp(name, STORE_ORIGINAL) == 0);
@@ -239,8 +240,8 @@ static void check_entry(struct audit *a, int dir_fd, const char *name)
 		add_problem(a, name, "stray");
 		return;
 	}
-	if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode))
-		fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	int fd = directory_open_file(dir_fd, name, O_RDONLY);
+
 	if (fd < 0) {
 		add_problem(a, name, "unreadable");
 		return;
@@ -288,8 +289,9 @@ static int check_image(struct store_query *q, const char *id, void *arg)
 		has_moved = store_has_moved(&q->store, id, fd, &is_there);
 		close(fd);
 	}
-	if (has_moved && is_there && a->problem_count > 0)
+	if (has_moved && is_there && a->problem_count > 0 && ++a->attempts < QUERY_ATTEMPTS_MAX)
 		return check_image(q, id, arg); /* it was remade meanwhile */
+	a->attempts = 0;
 	a->images++;
 	if (is_there)
 		report_problems(a, q);
@@ -323,14 +325,31 @@ static bool belongs(const char *directory, const char *name, bool *below)
 	return strcmp(path, directory) == 0;
 }
 
-/* Prints what does not belong into the directory, and into those below it. Returns the number. An
- * entry that has gone since it was listed is an image that was removed. */
-static uint64_t find_strays(int root_fd, const char *directory)
+/* Reports what does not belong into the directory. With q->repairs, moves it to
+ * .quarantine/strays/SPAN+SHARD+NAME, unless that is there. */
+static void report_stray(struct audit *a, struct store_query *q, const struct problem *p)
 {
-	DIR *dir = directory_list(root_fd, *directory ? directory : ".");
-	char path[STORE_PATH_MAX];
+	int fd =
+		q->repairs ? directory_open(q->store.quarantine_fd, STRAYS, PRIVATE_DIRECTORY) : -1;
+	char to[PROBLEM_PATH_MAX];
+
+	memcpy(to, p->file, sizeof to);
+	for (char *c = to; (c = strchr(c, '/'));)
+		*c = '+';
+	a->problems++;
+	print(q, "", p,
+	      fd >= 0 && !directory_rename(q->store.root_fd, p->file, fd, to, RENAME_NOREPLACE));
+	if (fd >= 0)
+		close(fd);
+}
+
+/* Reports what does not belong into the directory, and into those below it. An entry that has gone
+ * since it was listed is an image that was removed. */
+static void find_strays(struct audit *a, struct store_query *q, const char *directory)
+{
+	DIR *dir = directory_list(q->store.root_fd, *directory ? directory : ".");
+	struct problem p = { .kind = "stray" };
 	const char *name;
-	uint64_t strays = 0;
 	struct stat st;
 
 	while (dir && (name = directory_next(dir))) {
@@ -344,17 +363,14 @@ static uint64_t find_strays(int root_fd, const char *directory)
 		if (is_root &&
 		    (name[0] == '.' || strcmp(name, "lost+found") == 0 || S_ISSOCK(st.st_mode)))
 			continue;
-		if (!S_ISDIR(st.st_mode) || !belongs(directory, name, &below)) {
-			printf("%s%s%s: stray\n", directory, is_root ? "" : "/", name);
-			strays++;
-		} else if (below) {
-			snprintf(path, sizeof path, "%s%s%s", directory, is_root ? "" : "/", name);
-			strays += find_strays(root_fd, path);
-		}
+		snprintf(p.file, sizeof p.file, "%s%s%s", directory, is_root ? "" : "/", name);
+		if (!S_ISDIR(st.st_mode) || !belongs(directory, name, &below))
+			report_stray(a, q, &p);
+		else if (below)
+			find_strays(a, q, p.file);
 	}
 	if (dir)
 		closedir(dir);
-	return strays;
 }
 
 /* Prints the sums. status: 0, INTERRUPTED or an exit status. Returns the exit status. */
@@ -365,7 +381,7 @@ static int finish(struct audit *a, struct store_query *q, int status)
 	if (status == INTERRUPTED && a->is_whole) {
 		save(a, q);
 	} else if (a->is_whole) {
-		a->problems += find_strays(q->store.root_fd, "");
+		find_strays(a, q, "");
 		(void)unlinkat(q->store.root_fd, PROGRESS, 0);
 	}
 	store_query_say("%s%" PRIu64 " images, %" PRIu64 " files and %" PRIu64

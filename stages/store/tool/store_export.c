@@ -24,7 +24,6 @@
 #include "store_query.h"
 #include "tar.h"
 
-#define ATTEMPTS_MAX 100
 #define COPY_SIZE (64u << 10)
 #define RECORD_BLOCKS 20 /* tar(1) expects archives of multiples of 20 blocks */
 
@@ -59,10 +58,10 @@ static int bad(struct export *e, const char *name, const char *kind)
 static int add(struct export *e, int directory_fd, const char *name)
 {
 	assert(e->file_count < STORED_FILES_MAX);
-	int fd = openat(directory_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	int fd = directory_open_file(directory_fd, name, O_RDONLY);
 
 	if (fd < 0)
-		return -errno;
+		return fd;
 	snprintf(e->file[e->file_count].name, sizeof e->file[0].name, "%s", name);
 	e->file[e->file_count++].fd = fd;
 	return 0;
@@ -75,7 +74,7 @@ static int check_document(struct export *e)
 
 	if (length < 0 || stored_info_read(&e->info, e->data, (size_t)length))
 		return bad(e, STORED_IMAGE, "damaged");
-	return stored_info_is_sound(&e->info, e->data) ? 0 : bad(e, STORED_IMAGE, "rotten");
+	return stored_info_is_sound(&e->info, e->data, e->id) ? 0 : bad(e, STORED_IMAGE, "rotten");
 }
 
 /* Opens all files that image.json names. Returns 0, -ENOENT if one is missing, or -errno. */
@@ -128,7 +127,7 @@ static int open_image(struct export *e, struct store *s, const char *id)
 	bool is_there = true;
 	int err = -EBADMSG;
 
-	for (unsigned i = 0; i < ATTEMPTS_MAX; i++) {
+	for (unsigned i = 0; i < QUERY_ATTEMPTS_MAX; i++) {
 		e->file_count = 0;
 		memcpy(e->id, id, sizeof e->id);
 		int fd = store_open_directory(s, id);

@@ -7,7 +7,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,8 +30,6 @@
 #define BATCH_BYTES (64u << 20) /* of such a batch, before its last image */
 #define DRAIN_MAX (1u << 20)    /* bytes behind the archive's end */
 #define COUNT "images="         /* the comment of store_export.c */
-#define SHOWN_NAME_MAX 80       /* characters of a wrong name */
-#define SUFFIX ".jpg"
 
 struct import_file {
 	char name[STORED_NAME_MAX];
@@ -63,17 +60,6 @@ struct import {
 
 /* ---- names ---- */
 
-static bool is_file_name(const char *name)
-{
-	size_t length = strlen(name), suffix = sizeof SUFFIX - 1;
-
-	if (strcmp(name, STORED_IMAGE) == 0)
-		return true;
-	return length > suffix && length - suffix < CONF_NAME_MAX &&
-	       strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_-") == length - suffix &&
-	       strcmp(name + length - suffix, SUFFIX) == 0;
-}
-
 /* Splits the path of a member. Returns false unless it is exactly that of a file in a store:
  * <4 characters>/<2>/<id>/<name>, also behind "./". */
 static bool split_path(const char *path, char id[ULID_LENGTH + 1], char name[STORED_NAME_MAX])
@@ -84,7 +70,7 @@ static bool split_path(const char *path, char id[ULID_LENGTH + 1], char name[STO
 		path += 2;
 	const char *last = strrchr(path, '/');
 
-	if (!last || last - path < ULID_LENGTH || !is_file_name(last + 1) ||
+	if (!last || last - path < ULID_LENGTH || !stored_file_is_named(last + 1) ||
 	    !ulid_is_valid(last - ULID_LENGTH, ULID_LENGTH))
 		return false;
 	memcpy(id, last - ULID_LENGTH, ULID_LENGTH);
@@ -150,14 +136,15 @@ static int add_file(struct import_image *image, const char *name, struct tar_rea
 /* Reads image.json and compares it with its own checksum and the id. */
 static bool check_document(struct import_image *image, struct stored_info *info)
 {
-	char text[STORED_IMAGE_MAX + 1], id[ULID_LENGTH + 1];
+	char text[STORED_IMAGE_MAX + 1];
 	const struct import_file *file = find(image, STORED_IMAGE);
 
 	if (!file || file->size > STORED_IMAGE_MAX || file->size == 0)
 		return false;
 	memcpy(text, file->data, file->size);
 	text[file->size] = '\0';
-	if (stored_info_read(info, text, file->size) || !stored_info_is_sound(info, text))
+	if (stored_info_read(info, text, file->size) ||
+	    !stored_info_is_sound(info, text, image->id))
 		return false;
 	struct tm tm = { .tm_mday = 1 };
 	char date[ULID_DATE_MAX];
@@ -169,8 +156,7 @@ static bool check_document(struct import_image *image, struct stored_info *info)
 
 		image->expires = seconds > 0 ? (uint64_t)seconds : 0;
 	}
-	return json_reader_ascii(json_reader_member(text, "id"), id, sizeof id) &&
-	       strcmp(id, image->id) == 0;
+	return true;
 }
 
 static void check_named(struct import_image *image, const struct stored_file *expected)
@@ -257,22 +243,6 @@ static void clear(struct import_image *image)
 
 /* ---- the directory ---- */
 
-/* A process of root becomes the owner of the root, whom the images must belong to. Returns 0 or
- * -errno. */
-static int become_owner(const struct store *s)
-{
-	struct stat st;
-
-	if (fstat(s->root_fd, &st))
-		return -errno;
-	if (geteuid() != 0 || st.st_uid == 0)
-		return 0;
-	return setgroups(0, NULL) || setresgid(st.st_gid, st.st_gid, st.st_gid) ||
-	                       setresuid(st.st_uid, st.st_uid, st.st_uid)
-	               ? -errno
-	               : 0;
-}
-
 /* Makes and locks the directory, and makes it the place where store_put() writes. Returns 0 or
  * -errno. */
 static int make_place(struct store *s)
@@ -292,10 +262,8 @@ static int make_place(struct store *s)
 /* Returns 0, or the exit status with the problem reported. */
 static int open_place(struct store *s)
 {
-	int err = become_owner(s);
+	int err = make_place(s);
 
-	if (!err)
-		err = make_place(s);
 	if (err == -EWOULDBLOCK) {
 		store_query_say("another import uses the store");
 		return EXIT_FAILURE;
@@ -391,17 +359,6 @@ static int end_image(struct import *m, struct store_query *q)
 
 /* ---- reading ---- */
 
-/* The name is not trusted, and may be shown on a terminal. */
-static void refuse_name(struct import *m)
-{
-	char shown[SHOWN_NAME_MAX + 1];
-
-	snprintf(shown, sizeof shown, "%.*s", SHOWN_NAME_MAX, m->reader.head.name);
-	for (char *p = shown; *p; p++)
-		*p = *p >= ' ' && *p <= '~' ? *p : '?';
-	refuse(m, shown, "expected a file with a path such as 01KA/X2/ID/thumb.jpg");
-}
-
 /* Reads a member. Returns 0 or the exit status; sets *err if the archive cannot be read. */
 static int read_member(struct import *m, struct store_query *q, int *err)
 {
@@ -412,7 +369,8 @@ static int read_member(struct import *m, struct store_query *q, int *err)
 	if (m->reader.head.type == TAR_DIRECTORY)
 		return 0;
 	if (m->reader.head.type != TAR_FILE || !split_path(m->reader.head.name, id, name)) {
-		refuse_name(m);
+		refuse(m, m->reader.head.name,
+		       "expected a file with a path such as 01KA/X2/ID/thumb.jpg");
 		return 0;
 	}
 	if (strcmp(image->id, id) != 0) {
@@ -421,7 +379,7 @@ static int read_member(struct import *m, struct store_query *q, int *err)
 		memcpy(image->id, id, sizeof image->id);
 	}
 	if (!status)
-		*err = add_file(image, name, &m->reader, 2 * q->conf->limits.body_bytes);
+		*err = add_file(image, name, &m->reader, 2 * q->conf.limits.body_bytes);
 	return status;
 }
 

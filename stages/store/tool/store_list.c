@@ -49,6 +49,20 @@ static bool load(struct listing *l, struct store_query *q, const char *id, int *
 	return !err && (!q->token || strcmp(q->token, l->info.token) == 0);
 }
 
+/* Prints the document as one line, in which no control character is raw. */
+static void print_document(const char *data)
+{
+	for (const unsigned char *p = (const unsigned char *)data; *p; p++) {
+		bool is_c1 = p[0] == 0xC2 && p[1] >= 0x80 && p[1] < 0xA0; /* U+0080 to U+009F */
+
+		if (is_c1 || *p == 0x7F)
+			printf("\\u%04x", is_c1 ? *++p : *p);
+		else if (*p >= ' ')
+			putchar(*p);
+	}
+	putchar('\n');
+}
+
 static int show(struct store_query *q, const char *id, void *arg)
 {
 	char date[ULID_DATE_MAX], size[48], upload[32] = "-", bytes[32];
@@ -58,7 +72,7 @@ static int show(struct store_query *q, const char *id, void *arg)
 	if (!load(l, q, id, &status))
 		return status;
 	if (q->is_json) {
-		fputs(l->data, stdout);
+		print_document(l->data);
 		return 0;
 	}
 	ulid_date(id, date);

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "conf/conf.h"
 #include "store/store.h"
@@ -15,6 +16,7 @@
 
 #define QUERY_EXIT_USAGE 2
 #define QUERY_WORDS_MAX 64
+#define QUERY_ATTEMPTS_MAX 100 /* at an image that is remade meanwhile */
 
 struct text;
 
@@ -23,7 +25,7 @@ struct text;
 typedef int store_ask(const struct conf *conf, const char *line, struct text *answer);
 
 struct store_query {
-	const struct conf *conf;
+	struct conf conf; /* the command's */
 	store_ask *ask;
 	struct store store;
 	int is_json, is_newest_first, is_dry, repairs, restarts, only_missing; /* 0 or 1 */
@@ -33,12 +35,14 @@ struct store_query {
 	uint64_t rate;        /* bytes/s or images/s; 0: no limit */
 	const char *token;    /* NULL: any */
 	const char *ids_path; /* NULL: none */
+	FILE *ids;            /* of it */
 	char *argument[QUERY_WORDS_MAX];
 	char **words; /* what is not an option */
 	size_t word_count;
 };
 
-/* Parses the words behind the name of the command, and opens the store. Returns 0, or the exit
+/* Parses the words behind the name of the command, opens the file of ids, becomes the owner of the
+ * store, and opens that. Returns 0, or the exit
  * status with the problem reported. */
 int store_query_open(struct store_query *q, const struct conf *conf, store_ask *ask,
                      char *const *words, size_t count);
@@ -46,7 +50,11 @@ int store_query_open(struct store_query *q, const struct conf *conf, store_ask *
 /* Reports wrong usage. Returns the exit status. */
 int store_query_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Writes a line to standard error. */
+/* Prints a text that is not trusted: no byte of it controls a terminal. All but printable ASCII
+ * becomes \xNN. */
+void store_query_print(FILE *to, const char *text);
+
+/* Writes a line to standard error, printed so. */
 void store_query_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* Reports a failure. Returns the exit status. */

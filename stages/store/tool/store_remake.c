@@ -84,12 +84,12 @@ static int ask_daemon(struct plan *p, struct store_query *q)
 	int status = 0;
 
 	text_init_growable(&answer, ANSWER_MAX);
-	p->has_daemon = q->ask(q->conf, "dump", &answer) == 0;
+	p->has_daemon = q->ask(&q->conf, "dump", &answer) == 0;
 	if (p->has_daemon && read_conf(&p->conf, &answer))
 		status = store_query_fail("cannot read the configuration of the running daemon",
 		                          -EINVAL);
 	answer.length = 0;
-	if (p->has_daemon && q->ask(q->conf, "remake", &answer) == 0 &&
+	if (p->has_daemon && q->ask(&q->conf, "remake", &answer) == 0 &&
 	    json_reader_check(answer.data, answer.length) &&
 	    json_reader_uint(json_reader_member(answer.data, "ns_per_kilopixel"), &cost) && cost)
 		p->ns_per_kilopixel = cost;
@@ -119,7 +119,7 @@ static int read_variants(struct plan *p, struct store_query *q)
  * exit status. */
 static int open_plan(struct plan *p, struct store_query *q)
 {
-	*p = (struct plan){ .conf = *q->conf, .ns_per_kilopixel = NS_PER_KILOPIXEL };
+	*p = (struct plan){ .conf = q->conf, .ns_per_kilopixel = NS_PER_KILOPIXEL };
 	if (q->token)
 		return store_query_usage("--token does not select images here");
 	int status = ask_daemon(p, q);
@@ -133,19 +133,21 @@ static int open_plan(struct plan *p, struct store_query *q)
 static enum state look(struct plan *p, struct store_query *q, const char *id,
                        struct stored_lack *lack)
 {
-	int fd = store_open_directory(&q->store, id);
-	bool is_there;
+	int err = -EAGAIN;
+	bool is_there, is_outdated = true;
 
-	if (fd < 0)
-		return fd == -ENOENT ? ABSENT : DAMAGED;
-	int length = directory_read_file(fd, STORED_IMAGE, p->data, sizeof p->data);
-	int err =
-		length < 0 ? length : stored_lack_find(lack, &p->conf, fd, p->data, (size_t)length);
-	bool is_outdated = err && store_has_moved(&q->store, id, fd, &is_there);
+	for (unsigned i = 0; i < QUERY_ATTEMPTS_MAX && is_outdated; i++) {
+		int fd = store_open_directory(&q->store, id);
 
-	close(fd);
-	if (is_outdated)
-		return look(p, q, id, lack);
+		if (fd < 0)
+			return fd == -ENOENT ? ABSENT : DAMAGED;
+		int length = directory_read_file(fd, STORED_IMAGE, p->data, sizeof p->data);
+
+		err = length < 0 ? length
+		                 : stored_lack_find(lack, &p->conf, fd, p->data, (size_t)length);
+		is_outdated = err && store_has_moved(&q->store, id, fd, &is_there);
+		close(fd);
+	}
 	if (err)
 		return DAMAGED;
 	lack->missing &= p->wanted;
@@ -257,7 +259,7 @@ static int call(struct remaking *r, struct store_query *q)
 
 	r->called_ns = clock_ns();
 	text_init(&answer, data, sizeof data);
-	if (q->ask(q->conf, "remake", &answer) == 0)
+	if (q->ask(&q->conf, "remake", &answer) == 0)
 		return 0;
 	store_query_say(
 		"the daemon does not answer: start it; remake continues when it is run again");

@@ -17,20 +17,41 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "conf/conf_number.h"
+#include "store/directory.h"
 #include "store_query.h"
 
 #define PAGE_MAX (1u << 18) /* ids in memory, of 27 bytes */
 #define MS_PER_S 1000
+#define LINE_MAX_BYTES 1024
 #define SHOW_NS NS_PER_S
+
+void store_query_print(FILE *to, const char *text)
+{
+	for (const unsigned char *p = (const unsigned char *)text; *p; p++)
+		if (*p >= ' ' && *p <= '~')
+			fputc(*p, to);
+		else
+			fprintf(to, "\\x%02x", *p);
+}
+
+static void say(const char *format, va_list args) __attribute__((format(printf, 1, 0)));
+
+static void say(const char *format, va_list args)
+{
+	char line[LINE_MAX_BYTES];
+
+	vsnprintf(line, sizeof line, format, args);
+	fputs("darkroomd store: ", stderr);
+	store_query_print(stderr, line);
+	fputc('\n', stderr);
+}
 
 void store_query_say(const char *format, ...)
 {
 	va_list args;
 
 	va_start(args, format);
-	fputs("darkroomd store: ", stderr);
-	vfprintf(stderr, format, args);
-	fputc('\n', stderr);
+	say(format, args);
 	va_end(args);
 }
 
@@ -38,11 +59,10 @@ int store_query_usage(const char *format, ...)
 {
 	va_list args;
 
-	fputs("darkroomd store: ", stderr);
 	va_start(args, format);
-	vfprintf(stderr, format, args);
+	say(format, args);
 	va_end(args);
-	fputs("\nSee darkroom-store(7).\n", stderr);
+	fputs("See darkroom-store(7).\n", stderr);
 	return QUERY_EXIT_USAGE;
 }
 
@@ -162,13 +182,28 @@ static int take_options(struct store_query *q, size_t count)
 	return status;
 }
 
+/* The daemon's socket in its root. The owner may be unable to reach that by its path, as with
+ * DynamicUser=, and a link might lead to another's socket. */
+static void find_socket(struct store_query *q)
+{
+	char *path = q->conf.server.control;
+	struct stat st;
+
+	if (strcmp(path, "auto") != 0)
+		return;
+	path[0] = '\0'; /* none */
+	if (directory_stat(q->store.root_fd, "control.sock", &st) == 0 && S_ISSOCK(st.st_mode))
+		snprintf(path, sizeof q->conf.server.control, "/proc/self/fd/%d/control.sock",
+		         q->store.root_fd);
+}
+
 int store_query_open(struct store_query *q, const struct conf *conf, store_ask *ask,
                      char *const *words, size_t count)
 {
 	const char *root = conf->server.root;
 
 	*q = (struct store_query){
-		.conf = conf, .ask = ask, .limit = UINT64_MAX, .store = { .root_fd = -1 }
+		.conf = *conf, .ask = ask, .limit = UINT64_MAX, .store = { .root_fd = -1 }
 	};
 	if (count >= QUERY_WORDS_MAX || count == 0)
 		return store_query_usage("expected a command and at most %d words: --ids FILE "
@@ -185,12 +220,18 @@ int store_query_open(struct store_query *q, const struct conf *conf, store_ask *
 		memcpy(q->before, q->follows, sizeof q->before);
 	else if (q->follows)
 		memcpy(q->after, q->follows, sizeof q->after);
+	if (q->ids_path) /* while this is still the user that names it */
+		q->ids = strcmp(q->ids_path, "-") == 0 ? stdin : fopen(q->ids_path, "re");
+	if (q->ids_path && !q->ids)
+		return store_query_fail(q->ids_path, -errno);
 	int err = store_attach(&q->store, root);
 
 	if (err == -ENOENT || err == -ENOTDIR) {
 		store_query_say("server.root = %s is not a store: %s", root, strerror(-err));
 		return EXIT_FAILURE;
 	}
+	if (!err)
+		find_socket(q);
 	return err ? store_query_fail(root, err) : 0;
 }
 
@@ -212,13 +253,13 @@ static int each_word(struct store_query *q, each_id *each, void *arg)
 
 static int each_line(struct store_query *q, each_id *each, void *arg)
 {
-	FILE *f = strcmp(q->ids_path, "-") == 0 ? stdin : fopen(q->ids_path, "re");
+	FILE *f = q->ids;
 	char *line = NULL;
 	size_t size = 0;
 	int status = 0;
 
-	if (!f)
-		return store_query_fail(q->ids_path, -errno);
+	if (f != stdin)
+		rewind(f);
 	while (!status && getline(&line, &size, f) >= 0) {
 		line[strcspn(line, " \t\r\n")] = '\0';
 		if (!line[0] || line[0] == '#')
@@ -232,8 +273,6 @@ static int each_line(struct store_query *q, each_id *each, void *arg)
 	if (!status && ferror(f))
 		status = store_query_fail(q->ids_path, -errno);
 	free(line);
-	if (f != stdin)
-		fclose(f);
 	return status;
 }
 
@@ -402,6 +441,8 @@ int store_tool(const struct conf *conf, store_ask *ask, char *const *words, size
 		status = commands[i].run(&q);
 	if (q.store.root_fd >= 0)
 		store_close(&q.store);
+	if (q.ids && q.ids != stdin)
+		fclose(q.ids);
 	if (fflush(stdout) == 0 && !ferror(stdout))
 		return status;
 	perror("darkroomd store: standard output");

@@ -137,7 +137,7 @@ static void a_failed_call_leaves_nothing(void **state)
 {
 	(void)state;
 	shell("mkdir -p 01K0/00/another"); /* so the shard's directory stays */
-	assert_int_equal(fail_each(CALL_OPENAT, STORE_IMAGES, EMFILE), 3);
+	assert_int_equal(fail_each(CALL_OPENAT, STORE_IMAGES, EMFILE), 5);
 	assert_int_equal(fail_each(CALL_MKDIRAT, STORE_IMAGES, EROFS), 1);
 	assert_int_equal(fail_each(CALL_WRITE, STORE_IMAGES, ENOSPC), 1);
 	assert_int_equal(fail_each(CALL_SYNCFS, STORE_IMAGES, EIO), 2);

@@ -51,6 +51,8 @@ static int open_words(const char *text)
 
 	if (query.store.root_fd >= 0)
 		store_close(&query.store);
+	if (query.ids)
+		fclose(query.ids);
 	return status;
 }
 
@@ -63,13 +65,13 @@ static void options_have_their_effect(void **state)
 	assert_true(query.limit == UINT64_MAX && query.rate == 0 && query.word_count == 0);
 	assert_true(!query.token && !query.ids_path && !query.after[0] && !query.before[0]);
 	assert_int_equal(open_words("list --json --newest --dry-run --repair --restart --missing "
-	                            "--limit 12 --rate 3M --token site --ids file a b"),
+	                            "--limit 12 --rate 3M --token site --ids /dev/null a b"),
 	                 0);
 	assert_true(query.is_json && query.is_newest_first && query.is_dry && query.repairs &&
 	            query.restarts && query.only_missing);
 	assert_true(query.limit == 12 && query.rate == 3 << 20);
 	assert_string_equal(query.token, "site");
-	assert_string_equal(query.ids_path, "file");
+	assert_string_equal(query.ids_path, "/dev/null");
 	assert_int_equal(query.word_count, 2);
 	assert_string_equal(query.words[1], "b");
 }

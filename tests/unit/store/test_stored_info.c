@@ -150,6 +150,28 @@ static void what_the_daemon_did_not_write_is_refused(void **state)
 		assert_int_equal(read_text(data[i]), -EINVAL);
 }
 
+static void a_document_names_each_variant_once_and_no_path(void **state)
+{
+	static const struct {
+		const char *first, *second;
+		int result;
+	} cases[] = {
+		{ "thumb", "large-2_x", 0 }, { "thumb", "thumb", -EINVAL }, { "", "b", -EINVAL },
+		{ "../b", "b", -EINVAL },    { "/etc/b", "b", -EINVAL },    { "a/b", "b", -EINVAL },
+		{ "b", "B", -EINVAL },       { "b", "original", -EINVAL },
+	};
+	char text[512];
+
+	(void)state;
+	for (unsigned i = 0; i < COUNT_OF(cases); i++) {
+		snprintf(text, sizeof text,
+		         "{\"width\":1,\"height\":1,\"variants\":{\"%s\":{\"bytes\":3},"
+		         "\"%s\":{\"bytes\":3}}}",
+		         cases[i].first, cases[i].second);
+		assert_int_equal(read_text(text), cases[i].result);
+	}
+}
+
 /* Writes a document with that many variants. */
 static void write_variants(char *text, size_t size, unsigned count, bool has_original)
 {
@@ -220,6 +242,7 @@ int main(void)
 		cmocka_unit_test(an_image_of_an_earlier_version_has_no_sums),
 		cmocka_unit_test(token_and_original_may_be_missing),
 		cmocka_unit_test(what_the_daemon_did_not_write_is_refused),
+		cmocka_unit_test(a_document_names_each_variant_once_and_no_path),
 		cmocka_unit_test(there_is_room_for_all_variants_and_the_original),
 		cmocka_unit_test(files_of_images_are_read),
 	};

@@ -43,10 +43,10 @@ static inline int fake_renameat2(int from_at, const char *from, int to_at, const
 	return renameat2(from_at, from, to_at, to, flags);
 }
 
-#include "store/directory.c"
 #include "store/store.c"
 #include "store/store_find.c"
 #define renameat2 fake_renameat2
+#include "store/directory.c"
 #define fsetxattr fake_fsetxattr
 #include "store/store_put.c"
 
