@@ -64,7 +64,8 @@ def kill_under_load(store, kills, settings, headers, seed):
         uploaders = [Uploader(daemon, rng.random(), headers) for _ in range(CONNECTIONS)]
         time.sleep(rng.uniform(0.02, 0.6) * min(slow(1), 3))
         if kill == kills - 1:  # on a busy disk it may have stored nothing yet
-            eventually(lambda: total + sum(len(u.acknowledged) for u in uploaders) >= kills, 60)
+            _ = eventually(lambda: total + sum(len(u.acknowledged) for u in uploaders) >= kills,
+                           60)
         daemon.kill()
         for u in uploaders:
             u.join(slow(60))

@@ -96,7 +96,7 @@ def test_faults_while_serving_cost_at_most_one_request(directory, request):
         try:
             fired += trial(site, faults, key, error, window) > 0
             if len(site.descriptors()) > len(descriptors):
-                eventually(lambda: len(site.descriptors()) <= len(descriptors), 10)
+                _ = eventually(lambda: len(site.descriptors()) <= len(descriptors), 10)
             if len(site.descriptors()) > len(descriptors):
                 raise Wrong(f"{site.descriptors()}\nthere were {descriptors}")
         except Exception as failure:  # pylint: disable=broad-except
@@ -151,7 +151,7 @@ def life(store, environ):
             except GONE:
                 pass
             # With a fault an image may stay there.
-            eventually(lambda: not any((store / ".spool").iterdir()), 1.5 if environ else 60)
+            _ = eventually(lambda: not any((store / ".spool").iterdir()), 1.5 if environ else 60)
             daemon.signal(signal.SIGTERM)
         return daemon.wait_exit(), daemon.log, daemon.url
     finally:

@@ -195,10 +195,10 @@ def test_colours_stay_aligned_with_brightness(all_operations):
 def test_odd_sizes_are_accepted(all_operations, width, height):
     image = all_operations.image(pictures.photo_jpeg(width, height, 3))
     original = Image.new("L", (width, height))
-    for name in VARIANTS:
-        if name != "cover_up" or max(width, height) < 20000:
-            size = pictures.size(all_operations.fetch(image, name))
-            assert size == VARIANTS[name][2](original).size, name
+    left_out = {"cover_up"} if max(width, height) == 20000 else set()
+    for name in VARIANTS.keys() - left_out:
+        size = pictures.size(all_operations.fetch(image, name))
+        assert size == VARIANTS[name][2](original).size, name
 
 
 def test_profile_is_dropped_if_colours_change(all_operations):

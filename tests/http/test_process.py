@@ -241,8 +241,6 @@ def test_sigpipe_is_ignored(start):
 
 # ---- idle costs ----
 
-@pytest.mark.every_policy
-@pytest.mark.skipif(IS_SANITIZED, reason="sanitizers cost time")
 def has_slices():
     """Returns whether the kernel grants time slices, and reports them."""
     version = tuple(int(number) for number in re.findall(r"\d+", os.uname().release)[:2])
@@ -267,6 +265,8 @@ def test_io_and_disk_threads_have_short_time_slices(start):
     assert min(slices("main")) > 100000
 
 
+@pytest.mark.every_policy
+@pytest.mark.skipif(IS_SANITIZED, reason="sanitizers cost time")
 def test_idle_costs_nothing(start):
     """Idle daemons use less than 0.1 % of a core: a fresh one, one after uploads, and one with open
     connections."""
@@ -308,7 +308,6 @@ def test_a_connection_that_cannot_be_accepted_costs_nothing_while_it_waits(start
         resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE, limits)
         assert waiting.request("GET", "/healthz").status == 200
     assert spent < 0.1, f"{spent} CPU seconds in one second"
-
 
 
 @pytest.mark.every_policy

@@ -326,7 +326,7 @@ def test_trace_is_drawn(start, path):
     assert done.returncode == 0, done.stderr
     svg = xml.etree.ElementTree.fromstring(done.stdout)
     texts = "\n".join(text.text for text in svg.iter("{http://www.w3.org/2000/svg}text"))
-    assert all(name in texts for name in names) and "core 0" in texts or "core 1" in texts
+    assert all(name in texts for name in names) and ("core 0" in texts or "core 1" in texts)
     assert "ms" in texts.split("\n")
     done = draw(path, "--format", "json")
     events = json.loads(done.stdout)["traceEvents"]

@@ -424,7 +424,7 @@ def one_removed(machine):
     return {"backup": "/srv/backup.tar", "id": ident}
 
 
-def is_back(machine, _):
+def comes_back(machine, _):
     assert status(machine, f"/images/{machine.ident}/medium.jpg") == "200"
     assert stored(machine) == machine.expected
 
@@ -441,7 +441,7 @@ def a_new_machine(machine):
 
 
 def is_moved(machine, _):
-    is_back(machine, _)
+    comes_back(machine, _)
     machine.run(f"diff -r {STORE}.old/{machine.ident[:4]} {STORE}/{machine.ident[:4]}")
 
 
@@ -557,7 +557,7 @@ TABLE = {
         ("darkroomd -c /etc/darkroom/darkroomd.ini store check", Run(after=says_nothing)),
         ("tar -C", Run(for_a_backup)),
         ("tar -C", Run(an_empty_store, is_restored)),
-        ("cd /var/lib", Run(one_removed, is_back)),
+        ("cd /var/lib", Run(one_removed, comes_back)),
         ("darkroomd -c /etc/darkroom/darkroomd.ini store export", Run(an_archive)),
         ("darkroomd -c /etc/darkroom/darkroomd.ini store import", Run(a_new_machine, is_moved)),
         ("darkroom-load", Run(pictures, are_mapped)),
