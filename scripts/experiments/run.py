@@ -48,6 +48,7 @@ class Daemon:
         command = [*self.wrapper, self.program, "-c", self.config, "-o",
                    "server.listen=127.0.0.1:0", "-o", "log.access=no", "-o", f"server.root={self.store.root}",
                    "-o", "overload.controller=off",  # a refusal would end an upload early
+                   "-o", "server.keep_originals=no",  # the other servers store only variants
                    *(["-o", "server.user=root"] if os.geteuid() == 0 else [])]
         for option in self.options:
             command += ["-o", option]

@@ -12,6 +12,7 @@ import pictures
 from darkroom import CONFIG, command, every_key, overrides, run
 
 SMALL = pictures.photo_jpeg(320, 240, 2)
+NO_ORIGINALS = "server.keep_originals=no"
 KEY_LINES = every_key().splitlines()
 
 
@@ -295,7 +296,8 @@ def test_check_refuses_missing_directories(tmp_path):
     ["access.tokens_file=/nosuch/tokens"], ["access.tokens_file=/proc"],
     ["store.kind=s3"], ["store.kind=s3", "store.s3_endpoint=http://127.0.0.1:9",
                         "store.s3_bucket=images", "store.s3_credentials=/nosuch/file"],
-    ["store.max_bytes=100"], ["store.make_missing=yes"], ["overload.backfill=yes"],
+    ["store.max_bytes=100"], [NO_ORIGINALS, "store.make_missing=yes"],
+    [NO_ORIGINALS, "overload.backfill=yes"],
     ["server.proxy_protocol=yes"], ["limits.body_bytes=1T"],
     ["limits.memory_budget=8M", "limits.body_bytes=5M"], ["scheduler.policy=fastest"],
     ["layout.mode=partition"], ["layout.mode=partition", "layout.profile=/nosuch/profile"],

@@ -277,7 +277,7 @@ def test_store_has_its_documented_layout(start):
     assert daemon.stored() == sorted(i["id"] for i in images)
     for image in images:
         directory = directory_of(daemon.store, image["id"])
-        names = {"image.json", *(f"{v}.jpg" for v in pictures.VARIANTS)}
+        names = {"image.json", "original.jpg", *(f"{v}.jpg" for v in pictures.VARIANTS)}
         assert {p.name for p in directory.iterdir()} == names
         document = json.loads((directory / "image.json").read_text())
         del document["record"]
@@ -391,7 +391,8 @@ def test_originals_are_kept_and_not_public(start):
         assert not directory.exists()
 
 
-def test_originals_are_not_kept_by_default(daemon):
+def test_originals_are_left_out(start):
+    daemon = start("server.keep_originals=no")
     image = daemon.image(pictures.photo_jpeg(300, 200, 1))
     names = {p.name for p in directory_of(daemon.store, image["id"]).iterdir()}
     assert names == {"image.json", "medium.jpg", "thumb.jpg", "blurred.jpg"}

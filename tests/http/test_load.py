@@ -217,7 +217,8 @@ def test_images_wait_for_memory(start):
 def test_finished_images_of_a_form_hold_no_memory(start):
     """ICC profiles may have megabytes. While the last image of a form is processed, those of the
     finished images are already freed, since their memory is no longer reserved."""
-    daemon = start("variant.slow.operations=blur 60", "variant.slow.progressive=yes")
+    daemon = start("variant.slow.operations=blur 60", "variant.slow.progressive=yes",
+                   "server.keep_originals=no")
     count, size = 24, 4_000_000  # far more than the last image needs at any time
     profile = bytearray(size)
     profile[:4], profile[16:20], profile[36:40] = size.to_bytes(4, "big"), b"RGB ", b"acsp"

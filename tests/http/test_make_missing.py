@@ -92,7 +92,7 @@ def test_made_variant_is_in_the_image_and_may_be_cached(start):
 
 
 def test_answer_names_what_the_image_has_if_the_variant_cannot_be_made(start):
-    before = start()
+    before = start("server.keep_originals=no")
     lost = before.image(SOURCES[0])["id"]
     before.stop()
     before = start(KEEP, store=before.store)

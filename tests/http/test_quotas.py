@@ -69,7 +69,7 @@ def refused(answer, status, limit, configured, actual):
 
 def size(store, ident):
     document = json.loads((directory_of(store, ident) / "image.json").read_bytes())
-    return sum(v["bytes"] for v in document["variants"].values())
+    return sum(v["bytes"] for v in document["variants"].values()) + len(SMALL)
 
 
 @pytest.mark.also_with("seda")

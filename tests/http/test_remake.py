@@ -107,7 +107,7 @@ def test_urls_change_with_the_content_and_old_ones_work(start):
 
 
 def test_images_without_an_original_stay(start):
-    before = start()
+    before = start("server.keep_originals=no")
     lost = before.image(SOURCES[0])["id"]
     before.stop()
     daemon = start(KEEP, SMALLER, store=before.store)

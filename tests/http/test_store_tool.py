@@ -57,7 +57,7 @@ def test_a_list_is_in_the_order_of_time(five):
     table = lines(store, "list")
     assert [line.split()[0] for line in table] == ["ID", *images]
     stored = sum((directory_of(store, images[0]) / f"{v}.jpg").stat().st_size
-                 for v in pictures.VARIANTS)
+                 for v in (*pictures.VARIANTS, "original"))
     assert table[1].split()[2:] == ["120x90", str(len(SMALL)), str(stored), "-"]
 
 
@@ -79,6 +79,7 @@ def test_count_sums_days_and_variants(five):
     rows = [json.loads(line) for line in lines(daemon.store, "count", "--json")]
     documents = [daemon.get(f"/images/{i}").json() for i in images]
     size = {v: sum(d["variants"][v]["bytes"] for d in documents) for v in pictures.VARIANTS}
+    size["original"] = len(images) * len(SMALL)
     assert {r["variant"]: r["bytes"] for r in rows if "variant" in r} == size
     total = {"images": 5, "upload_bytes": 5 * len(SMALL), "bytes": sum(size.values())}
     assert rows[-1] == {"total": "all", **total}

@@ -81,9 +81,7 @@ class Soak:
         self.config.write_text(text.replace("quality = 75", f"quality = {quality}"))
 
     def start(self):
-        settings = ["log.level=notice", "log.access=no"]
-        if "\nfree_bytes" in CONFIG.read_text():
-            settings.append("limits.free_bytes=1M")
+        settings = ["log.level=notice", "log.access=no", "limits.free_bytes=1M"]
         environ = {"DARKROOM_SLOW_DISK": str(self.delay), "LD_PRELOAD": str(SLOW_DISK)}
         self.daemon = Daemon(self.store, *settings, config=self.config, environ=environ)
         self.shared.daemon = self.daemon

@@ -31,7 +31,7 @@ static void defaults_of_the_server(void **state)
 	assert_string_equal(defaults.server.root, "/var/lib/darkroom");
 	assert_int_equal(defaults.server.respond_after, CONF_RESPOND_STORE);
 	assert_int_equal(defaults.server.durability, CONF_DURABILITY_PROCESS);
-	assert_int_equal(defaults.server.keep_originals, CONF_NO);
+	assert_int_equal(defaults.server.keep_originals, CONF_YES);
 	assert_int_equal(defaults.server.damaged, CONF_DAMAGED_REJECT);
 	assert_string_equal(defaults.server.allow_origin, "");
 	assert_int_equal(defaults.server.wait_timeout_ms, 10000);

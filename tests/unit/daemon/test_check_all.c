@@ -178,11 +178,11 @@ static void a_variant_must_remain(void **state)
 static void backfill_needs_the_originals(void **state)
 {
 	(void)state;
-	reject_file(TWO "[overload]\ndegrade = skip other\nbackfill = yes\n",
+	reject_file(TWO "[overload]\ndegrade = skip other\nbackfill = yes\n"
+	                "[server]\nkeep_originals = no\n",
 	            "@:7: overload.backfill = \"yes\": variants are made from the originals: "
 	            "expected no, or server.keep_originals = yes\n");
-	accept_file(TWO "[overload]\ndegrade = skip other\nbackfill = yes\n"
-	                "[server]\nkeep_originals = yes\n");
+	accept_file(TWO "[overload]\ndegrade = skip other\nbackfill = yes\n");
 }
 
 static void degradation_needs_a_controller(void **state)
