@@ -282,6 +282,7 @@ static void app_change_commit(void)
 	admission_change(&own.images.admission, &conf_epochs_now(epochs)->conf);
 	disk_reads_set_max(&own.images.reads,
 	                   image_service_reads_max(&conf_epochs_now(epochs)->conf));
+	feeder_call(&own.background.sweep.feeder);
 }
 
 static void app_change_cancel(void)

@@ -18,7 +18,6 @@
 #define COUNT_PAUSE_MS 10
 #define YIELD_MS_MAX 100 /* to uploads, before each batch */
 #define YIELD_POLL_MS 10
-#define LOOK_MS_MAX 60000 /* until a changed interval is noticed */
 #define MS_PER_S 1000
 #define KEY_SHARDS 16    /* directories of keys that one run looks at */
 #define JUMP_MAX_S 86400 /* of the clock, that removals by age may follow */
@@ -320,18 +319,17 @@ static void run_once(struct sweep *r)
 	report(r);
 }
 
-/* Makes a run, and the next one an interval after its end. */
+/* Makes a run, and the next one an interval after its end, or when the limits change. */
 static int sweep_next(struct feeder *f)
 {
 	struct sweep *r = (struct sweep *)f;
 	uint64_t passed_ms = (clock_ns() - r->end_ns) / NS_PER_MS;
+	uint64_t max_age_ms = r->max_age_ms, max_bytes = r->max_bytes;
 
 	read_settings(r);
-	if (r->end_ns && passed_ms < r->interval_ms) {
-		uint64_t left_ms = r->interval_ms - passed_ms;
-
-		return (int)(left_ms < LOOK_MS_MAX ? left_ms : LOOK_MS_MAX);
-	}
+	if (r->end_ns && passed_ms < r->interval_ms && r->max_age_ms == max_age_ms &&
+	    r->max_bytes == max_bytes)
+		return (int)(r->interval_ms - passed_ms);
 	run_once(r);
 	r->end_ns = clock_ns();
 	return 0;

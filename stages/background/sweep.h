@@ -51,7 +51,8 @@ struct sweep {
 	_Atomic uint64_t removed[SWEEP_REASON_COUNT], removed_bytes;
 };
 
-/* Returns 0 or -errno; feeder_fini() must follow a success. A stop ends a batch. Main thread. */
+/* Returns 0 or -errno; feeder_fini() must follow a success. A stop ends a batch. feeder_call() lets
+ * it see a new configuration. Main thread. */
 int sweep_init(struct sweep *r, struct image_service *s, const _Atomic bool *has_quotas);
 
 #endif

@@ -13,6 +13,7 @@ import pytest
 
 import pictures
 from client import form_files
+from control import command
 from darkroom import eventually, run
 from store_files import directory_of, move_to_old_place
 
@@ -278,6 +279,18 @@ def test_images_that_another_process_removes_are_counted_once_more(start):
     assert eventually(lambda: figures(daemon) == (3, 3 * one, True))
     run("-o", f"server.root={daemon.store}", "store", "remove", images[0])
     assert eventually(lambda: figures(daemon) == (2, 2 * one, True))
+
+
+def test_changed_limits_apply_at_once(start):
+    daemon = start(NEVER)
+    upload(daemon)
+    now = int(time.time())
+    assert eventually(lambda: time.time() > now + 1)  # an age is one of whole seconds
+    assert command(daemon, "set store.max_age 1ms")[0] == 0
+    assert eventually(lambda: removed(daemon)["max_age"] == 1)
+    upload(daemon)
+    assert command(daemon, "set store.sweep_interval 100ms")[0] == 0
+    assert eventually(lambda: removed(daemon)["max_age"] == 2)
 
 
 def test_removals_race_with_requests(start):
