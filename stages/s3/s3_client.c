@@ -8,7 +8,6 @@
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <netdb.h>
 #include <pthread.h>
@@ -38,10 +37,11 @@
 
 #define LIBRARY "libcurl.so.4"
 #define TAG_HEADER "x-amz-meta-darkroom-tag"
-#define URL_MAX 1024
+#define URL_MAX 7168 /* a list of keys behind one of S3_NAME_MAX, each byte escaped */
 #define HEADERS_MAX 8
 #define HEADER_LINE_MAX 2560
 #define ERROR_BODY_MAX 4096
+#define OBJECT_MAX (UINT64_C(64) << 30) /* bytes, as of limits.body_bytes */
 #define RATE_MIN 4096 /* bytes/s; below it, for the time of store.s3_timeout, an attempt ends */
 #define TIMEOUTS_MAX 12
 #define RESOLVE_MAX 1024
@@ -89,7 +89,6 @@ struct s3_client {
 	char ca_file[CONF_TEXT_MAX], keys_path[CONF_TEXT_MAX];
 	uint64_t timeout_ms;
 	struct curl_slist *resolve; /* the endpoint's addresses */
-	int directory_fd;
 	CURLM *multi;
 	struct transfer *transfer;
 	unsigned transfer_count;
@@ -287,7 +286,7 @@ static void write_query(const struct s3_client *c, const struct s3_op *op, struc
 	text_printf(query, "list-type=2&max-keys=%u&prefix=", op->max);
 	s3_escape(query, c->prefix, false);
 	s3_escape(query, op->key, false);
-	if (!*op->after)
+	if (!op->after)
 		return;
 	text_puts(query, "&start-after=");
 	s3_escape(query, c->prefix, false);
@@ -433,7 +432,7 @@ static int prepare(struct transfer *t, const struct s3_keys *keys)
 
 void s3_client_presign(struct s3_client *c, const char *key, unsigned seconds, struct text *url)
 {
-	char date[S3_DATE_MAX], path_data[URL_MAX], query_data[4 * URL_MAX];
+	char date[S3_DATE_MAX], path_data[URL_MAX], query_data[URL_MAX];
 	struct text path, query;
 
 	text_init(&path, path_data, sizeof path_data);
@@ -491,12 +490,10 @@ static size_t to_file(struct transfer *t, const char *data, size_t size)
 {
 	struct s3_op *op = t->op;
 
-	if (op->part_max && op->length > op->part_max)
+	if (op->length > op->part_max)
 		return break_off(t, -EFBIG);
-	if (op->fd < 0) /* a part is kept in memory, which a busy disk does not delay */
-		op->fd = op->part_max ? memfd_create("s3", MFD_CLOEXEC)
-		                      : openat(t->client->directory_fd, ".",
-		                               O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	if (op->fd < 0)
+		op->fd = memfd_create("s3", MFD_CLOEXEC);
 	if (op->fd < 0)
 		return break_off(t, -errno);
 	int err = directory_write_all(op->fd, data, size);
@@ -545,8 +542,8 @@ static bool is_part(const struct transfer *t)
 	           &more) != 3)
 		return false;
 	op->total = total;
-	return first == op->at && last < total && last - first + 1 == op->length &&
-	       (op->length == op->part_max || last + 1 == total);
+	return first == op->at && last < total && total <= OBJECT_MAX &&
+	       last - first + 1 == op->length && (op->length == op->part_max || last + 1 == total);
 }
 
 /* Returns whether the content is what was asked for, and has the checksum of its tag if it is all,
@@ -559,8 +556,8 @@ static bool is_intact(const struct transfer *t)
 	if (!is_part(t))
 		return false;
 	take_field(t, TAG_HEADER, tag, sizeof tag);
-	/* Another content has another tag. */
-	if (op->tag[0] && strcmp(op->tag, tag) != 0)
+	/* Another content has another tag. Of a part it is the entity tag already. */
+	if (!store_tag_is_valid(tag) || (op->tag[0] && strcmp(op->tag, tag) != 0))
 		return false;
 	bool is_last = op->at + op->length == op->total;
 
@@ -571,6 +568,19 @@ static bool is_intact(const struct transfer *t)
 		XXH3_copyState(op->sum, t->sum);
 	memcpy(op->tag, tag, sizeof op->tag);
 	return true;
+}
+
+/* Returns whether the answer is the list that was asked for. */
+static bool is_list(const struct transfer *t)
+{
+	const struct s3_op *op = t->op;
+	const char *of_all = t->client->prefix;
+	char prefix[CONF_TEXT_MAX + S3_KEY_MAX], after[CONF_TEXT_MAX + S3_NAME_MAX] = "";
+
+	snprintf(prefix, sizeof prefix, "%s%s", of_all, op->key);
+	if (op->after)
+		snprintf(after, sizeof after, "%s%s", of_all, op->after);
+	return s3_list_is_right(op->body.data, op->body.length, prefix, after);
 }
 
 enum verdict {
@@ -607,7 +617,6 @@ static enum verdict judge_answer(struct transfer *t)
 {
 	struct s3_counters *counters = &t->client->counters;
 	struct s3_op *op = t->op;
-	struct s3_list list;
 	char code[64], what[32];
 	long status = status_of(t);
 	bool is_good = op->verb == S3_DELETE ? status == 204 || status == 200 : is_content(t);
@@ -615,7 +624,7 @@ static enum verdict judge_answer(struct transfer *t)
 	take_field(t, "ETag", op->etag, sizeof op->etag);
 	if (is_good &&
 	    ((op->verb == S3_GET && !is_intact(t)) || (op->verb == S3_PUT && !op->etag[0]) ||
-	     (op->verb == S3_LIST && !s3_list_begin(&list, op->body.data, op->body.length))))
+	     (op->verb == S3_LIST && !is_list(t))))
 		return failed(t, S3_DAMAGED, &counters->damaged, "the answer is not right",
 		              op->verb == S3_PUT ? "entity tag" : "content", RETRY);
 	if (is_good)
@@ -625,6 +634,8 @@ static enum verdict judge_answer(struct transfer *t)
 	if (op->err)
 		return DONE;
 	snprintf(what, sizeof what, "status %ld", status);
+	if (status == 507 || strcmp(code, "QuotaExceeded") == 0) /* it serves what it has */
+		return failed(t, -ENOSPC, &counters->rejected, what, code, DONE);
 	/* Ceph's gateway answers 408 while its disks are away, and 403 later. */
 	bool is_gone = status >= 500 || status == 403 || status == 408 || status == 429;
 
@@ -1017,7 +1028,7 @@ static int make_transfers(struct s3_client *c, unsigned count)
 	return 0;
 }
 
-int s3_client_open(struct s3_client **out, const struct conf *conf, int directory_fd)
+int s3_client_open(struct s3_client **out, const struct conf *conf)
 {
 	struct s3_client *c = calloc(1, sizeof *c);
 
@@ -1026,7 +1037,6 @@ int s3_client_open(struct s3_client **out, const struct conf *conf, int director
 		return -ENOMEM;
 	pthread_mutex_init(&c->lock, NULL);
 	c->end = &c->first;
-	c->directory_fd = directory_fd;
 	c->random = random_stream(clock_ns(), (uint64_t)getpid());
 	int err = load_curl();
 

@@ -34,10 +34,10 @@ enum s3_verb { S3_GET = 1, S3_PUT, S3_DELETE, S3_LIST, S3_VERB_COUNT };
 struct s3_op {
 	/* of the caller, which keeps all of it until done() */
 	enum s3_verb verb;
-	char key[S3_KEY_MAX];   /* below store.s3_prefix; list: the prefix of keys */
-	char after[S3_KEY_MAX]; /* list: only keys behind this one; "": all */
-	unsigned max;           /* list: keys, at most 1000 */
-	const void *data;       /* put: borrowed */
+	char key[S3_KEY_MAX]; /* below store.s3_prefix; list: the prefix of keys */
+	const char *after;    /* list: only keys behind this one; borrowed, NULL: all */
+	unsigned max;         /* list: keys, at most 1000 */
+	const void *data;     /* put: borrowed */
 	size_t size;
 	const char *type; /* put: Content-Type; static */
 	/* put: "*": only if there is no such object; an entity tag: only if the object has it (RFC
@@ -46,7 +46,9 @@ struct s3_op {
 	/* put: of the content; get: the result. Of a part it is the one that is expected; "" is
 	 * none. See store_tag(). */
 	char tag[STORE_TAG_MAX];
-	bool to_file;    /* get: into a file without a name, not into `body` */
+	/* get of a part: into a file in memory, which a busy disk does not delay, not into `body`
+	 */
+	bool to_file;
 	size_t body_max; /* get, list: of `body` */
 	/* get: at most this many bytes from `at` on (RFC 9110, 14.2), to memory; 0: all */
 	uint64_t at, part_max;
@@ -57,8 +59,9 @@ struct s3_op {
 	void (*done)(struct s3_op *op);
 	void *arg;
 	/* results */
-	/* 0, -ENOENT, S3_AWAY, S3_DAMAGED, -EFBIG, -EBUSY, -ECANCELED or -errno; put with `match`:
-	 * also -EEXIST (it does not hold), -EAGAIN (conflicts with another request), -EOPNOTSUPP */
+	/* 0, -ENOENT, S3_AWAY, S3_DAMAGED, -ENOSPC, -EFBIG, -EBUSY, -ECANCELED or -errno; put with
+	 * `match`: also -EEXIST (it does not hold), -EAGAIN (conflicts with another request),
+	 * -EOPNOTSUPP */
 	int err;
 	char etag[S3_ETAG_MAX]; /* get, put: of the object, as the store wrote it */
 	int fd;                 /* get, to_file: the caller's if err is 0, otherwise -1 */
@@ -85,10 +88,9 @@ struct s3_counters {
 struct s3_client;
 
 /* Makes the client, reads the keys of the account, and looks up the endpoint's addresses, which
- * stay as they are until the end. directory_fd: where files without a name are made; borrowed.
- * Returns 0, or -errno with the reason logged; s3_client_close() follows in any case. Main thread,
- * before the sandbox is entered. */
-int s3_client_open(struct s3_client **out, const struct conf *conf, int directory_fd);
+ * stay as they are until the end. Returns 0, or -errno with the reason logged; s3_client_close()
+ * follows in any case. Main thread, before the sandbox is entered. */
+int s3_client_open(struct s3_client **out, const struct conf *conf);
 void s3_client_close(struct s3_client *c); /* NULL is ignored */
 
 /* Starts and stops its thread; NULL is ignored. Operations that have not ended end

@@ -3,6 +3,7 @@
 #include "s3_list.h"
 
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -45,43 +46,83 @@ static time_t read_modified(const char *at, const char *end)
 	return rest && !*rest ? timegm(&tm) : 0;
 }
 
-/* Copies the content of the next element, "" if it is too long or not plain. Returns what follows,
- * or NULL if there is no such element. */
+/* Returns the character of an entity such as "&amp;" or "&#x20;", which the length covers; 0 for
+ * one that no key needs. */
+static char read_entity(const char *text, size_t length)
+{
+	static const char *const names[] = { "&amp;", "&lt;", "&gt;", "&quot;", "&apos;" };
+	char entity[8] = "";
+	unsigned code = 0;
+
+	memcpy(entity, text, length < sizeof entity ? length : 0);
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+		if (strcmp(names[i], entity) == 0)
+			return "&<>\"'"[i];
+	return sscanf(entity, entity[2] == 'x' ? "&#x%2x;" : "&#%3u;", &code) == 1 && code < 0x80
+	               ? (char)code
+	               : 0;
+}
+
+/* Copies a text without its entities. Returns false if it is too long, or has others. */
+static bool copy_text(const char *at, const char *end, char *to, size_t size)
+{
+	size_t n = 0;
+
+	for (; at < end && n + 1 < size; at++, n++) {
+		const char *stop = *at == '&' ? memchr(at, ';', (size_t)(end - at)) : NULL;
+
+		to[n] = stop ? read_entity(at, (size_t)(stop + 1 - at)) : *at;
+		at = stop ? stop : at;
+		if (!to[n])
+			break;
+	}
+	to[n] = '\0';
+	return at == end;
+}
+
+/* Copies the content of the next element, "" if it cannot be. Returns what follows, or NULL if
+ * there is no such element. */
 static const char *take(const char *at, const char *end, const char *begin, const char *finish,
                         char *content, size_t size)
 {
 	const char *first = find(at, end, begin), *last = first ? find(first, end, finish) : NULL;
 
-	content[0] = '\0';
-	if (!last)
-		return NULL;
-	first += strlen(begin);
-	size_t length = (size_t)(last - first);
-
-	if (length < size) {
-		memcpy(content, first, length);
-		content[length] = '\0';
-		if (strspn(content, PLAIN) != length)
-			content[0] = '\0';
-	}
+	if (last && !copy_text(first + strlen(begin), last, content, size))
+		content[0] = '\0';
 	return last;
 }
 
-bool s3_list_next(struct s3_list *l, char *key, size_t size)
+bool s3_list_next(struct s3_list *l, char key[S3_NAME_MAX])
 {
-	const char *end;
+	const char *end = take(l->at, l->end, "<Key>", "</Key>", key, S3_NAME_MAX);
 
-	while ((end = take(l->at, l->end, "<Key>", "</Key>", key, size))) {
-		l->at = end;
-		if (!key[0])
-			continue;
-		l->modified = read_modified(end, l->end);
-		return true;
-	}
-	return false;
+	if (!end)
+		return false;
+	l->at = end;
+	l->is_plain = strspn(key, PLAIN) == strlen(key);
+	l->modified = read_modified(end, l->end);
+	return true;
+}
+
+bool s3_list_is_right(const char *data, size_t length, const char *prefix, const char *after)
+{
+	char key[2][S3_NAME_MAX]; /* the last one and the next one, in turns */
+	struct s3_list l;
+	unsigned n = 0;
+
+	if (!s3_list_begin(&l, data, length))
+		return false;
+	for (; s3_list_next(&l, key[n % 2]); n++, after = key[(n - 1) % 2])
+		if (strncmp(key[n % 2], prefix, strlen(prefix)) != 0 ||
+		    strcmp(key[n % 2], after) <= 0)
+			return false;
+	return n || !l.is_truncated;
 }
 
 void s3_get_code(const char *data, size_t length, char *code, size_t size)
 {
+	code[0] = '\0';
 	(void)take(data, data + length, "<Code>", "</Code>", code, size);
+	if (strspn(code, PLAIN) != strlen(code))
+		code[0] = '\0';
 }

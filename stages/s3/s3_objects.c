@@ -28,27 +28,26 @@ int s3_list_keys(struct s3_client *c, const char *prefix, const char *after, uns
 {
 	struct s3_op op = { .verb = S3_LIST,
 		            .max = max < LIST_MAX ? max : LIST_MAX,
-		            .body_max = LIST_BODY_MAX };
-	char key[S3_KEY_MAX + CONF_TEXT_MAX];
+		            .body_max = LIST_BODY_MAX,
+		            .after = *after ? after : NULL };
+	char key[S3_NAME_MAX] = "", last[S3_NAME_MAX];
 	size_t cut = s3_client_prefix_length(c);
+	struct s3_list list;
 	bool has_more = true;
 
 	snprintf(op.key, sizeof op.key, "%s", prefix);
-	snprintf(op.after, sizeof op.after, "%s", after);
 	while (has_more) {
-		struct s3_list list;
-		bool is_wanted = true, has_any = false;
+		bool is_wanted = true;
 
 		s3_client_run(c, &op, 1);
 		has_more = !op.err && s3_list_begin(&list, op.body.data, op.body.length);
-		while (has_more && is_wanted && s3_list_next(&list, key, sizeof key)) {
-			if (strlen(key) < cut || strlen(key + cut) >= sizeof op.after)
-				continue;
-			has_any = true;
-			memcpy(op.after, key + cut, strlen(key + cut) + 1);
-			is_wanted = each(key + cut, list.modified, arg);
-		}
-		has_more = has_more && list.is_truncated && is_wanted && has_any;
+		while (has_more && is_wanted && s3_list_next(&list, key))
+			/* others are of another program */
+			if (list.is_plain && strlen(key + cut) < S3_KEY_MAX)
+				is_wanted = each(key + cut, list.modified, arg);
+		has_more = has_more && list.is_truncated && is_wanted;
+		memcpy(last, key, sizeof last);
+		op.after = last + cut;
 		text_fini(&op.body);
 	}
 	return op.err;

@@ -194,7 +194,7 @@ int storage_open(struct storage *st, struct store *files, const struct conf *con
 	*st = (struct storage){ .class = &store_of_files, .files = files };
 	if (conf->store.kind == CONF_STORE_S3) {
 		st->class = &store_of_objects;
-		err = s3_client_open(&st->objects, conf, files->incoming_fd);
+		err = s3_client_open(&st->objects, conf);
 	}
 	if (!err)
 		err = spooling_init(st, conf);

@@ -104,14 +104,22 @@ uint64_t store_tag_expires(const char *tag)
 	return strlen(tag) > CHECKSUM_LENGTH ? strtoull(tag + CHECKSUM_LENGTH + 1, NULL, 10) : 0;
 }
 
+bool store_tag_is_valid(const char *tag)
+{
+	size_t length = strlen(tag), sum = strspn(tag, "0123456789abcdef");
+
+	return length == CHECKSUM_LENGTH ? sum == CHECKSUM_LENGTH
+	                                 : length == STORE_EXPIRING_TAG_LENGTH &&
+	                                           sum == CHECKSUM_LENGTH && tag[sum] == '.';
+}
+
 uint64_t store_tag(int fd, char tag[STORE_TAG_MAX])
 {
 	struct stat st = { .st_size = 0 };
 	ssize_t n = fgetxattr(fd, STORE_TAG_ATTRIBUTE, tag, STORE_TAG_MAX - 1);
 
 	tag[n > 0 ? n : 0] = '\0';
-	if ((n == CHECKSUM_LENGTH || n == STORE_EXPIRING_TAG_LENGTH) &&
-	    strspn(tag, "0123456789abcdef") >= CHECKSUM_LENGTH) {
+	if (store_tag_is_valid(tag)) {
 		uint64_t expires = store_tag_expires(tag);
 
 		tag[CHECKSUM_LENGTH] = '\0';

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,22 +17,51 @@
 #define ITEM(key) "<Contents><Key>" key "</Key><ETag>&quot;x&quot;</ETag></Contents>"
 #define END "</ListBucketResult>"
 
-static const char two[] = BEGIN "<IsTruncated>true</IsTruncated>" ITEM("image/1")
-	ITEM("with&amp;sign") ITEM("with%20space") ITEM("") ITEM("image/2") END;
+static const char two[] =
+	BEGIN "<IsTruncated>true</IsTruncated>" ITEM("a/&amp;&lt;&gt;&quot;&apos;") ITEM("a/1")
+		ITEM("a/2&#x9;&#33;") ITEM("a/3 \xc3\xa4") ITEM("a/4") END;
 
 static void keys_are_read(void **state)
 {
+	static const char *const wanted[] = { "a/&<>\"'", "a/1", "a/2\t!", "a/3 \xc3\xa4", "a/4" };
 	struct s3_list l;
-	char key[16];
+	char key[S3_NAME_MAX];
 
 	(void)state;
 	assert_true(s3_list_begin(&l, two, sizeof two - 1));
 	assert_true(l.is_truncated);
-	assert_true(s3_list_next(&l, key, sizeof key));
-	assert_string_equal(key, "image/1");
-	assert_true(s3_list_next(&l, key, sizeof key));
-	assert_string_equal(key, "image/2");
-	assert_false(s3_list_next(&l, key, sizeof key));
+	for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
+		assert_true(s3_list_next(&l, key));
+		assert_string_equal(key, wanted[i]);
+		assert_true(l.is_plain == (i == 1 || i == 4));
+	}
+	assert_false(s3_list_next(&l, key));
+}
+
+static bool is_right(const char *prefix, const char *after)
+{
+	return s3_list_is_right(two, sizeof two - 1, prefix, after);
+}
+
+static void keys_begin_with_the_prefix_and_come_in_order(void **state)
+{
+	static const char twice[] =
+		BEGIN "<IsTruncated>false</IsTruncated>" ITEM("b") ITEM("b") END;
+	static const char back[] = BEGIN "<IsTruncated>false</IsTruncated>" ITEM("b") ITEM("a") END;
+	static const char none[] = BEGIN "<IsTruncated>true</IsTruncated>" END;
+	static const char empty[] = BEGIN "<IsTruncated>false</IsTruncated>" ITEM("") END;
+	static const char strange[] = BEGIN "<IsTruncated>false</IsTruncated>" ITEM("a&b;") END;
+
+	(void)state;
+	assert_true(is_right("a/", "") && is_right("", "") && is_right("a/", "a/"));
+	assert_true(is_right("a/", "A/9") && is_right("a/", "a/!"));
+	assert_false(is_right("a/1", "") || is_right("b", "") || is_right("a/", "a/&<>\"'"));
+	assert_false(is_right("a/", "a/1") || is_right("a/", "b"));
+	assert_false(s3_list_is_right(twice, sizeof twice - 1, "", ""));
+	assert_false(s3_list_is_right(back, sizeof back - 1, "", ""));
+	assert_false(s3_list_is_right(none, sizeof none - 1, "", ""));
+	assert_false(s3_list_is_right(empty, sizeof empty - 1, "", ""));
+	assert_false(s3_list_is_right(strange, sizeof strange - 1, "", ""));
 }
 
 #define TIMED(key, time) \
@@ -46,38 +76,46 @@ static void times_belong_to_their_keys(void **state)
 					TIMED("f", "1970-01-01T00:00:01.5Z") END;
 	static const time_t wanted[] = { 1255369830, 0, 1255369831, 0, 0, 1 };
 	struct s3_list l;
-	char key[16];
+	char key[S3_NAME_MAX];
 
 	(void)state;
 	assert_true(s3_list_begin(&l, list, sizeof list - 1));
 	for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
-		assert_true(s3_list_next(&l, key, sizeof key));
+		assert_true(s3_list_next(&l, key));
 		assert_int_equal(key[0], 'a' + i);
 		assert_int_equal(l.modified, wanted[i]);
 	}
-	assert_false(s3_list_next(&l, key, sizeof key));
+	assert_false(s3_list_next(&l, key));
 }
 
-static void too_long_a_key_is_left_out(void **state)
+static void too_long_a_key_is_none(void **state)
 {
+	char list[2 * S3_NAME_MAX], name[S3_NAME_MAX + 1], key[S3_NAME_MAX];
 	struct s3_list l;
-	char key[7];
 
 	(void)state;
-	assert_true(s3_list_begin(&l, two, sizeof two - 1));
-	assert_false(s3_list_next(&l, key, sizeof key));
+	for (size_t length = S3_NAME_MAX - 1; length <= S3_NAME_MAX; length++) {
+		memset(name, 'a', length);
+		name[length] = '\0';
+		int n = snprintf(list, sizeof list,
+		                 BEGIN "<IsTruncated>false</IsTruncated>" ITEM("%s") END, name);
+
+		assert_true(s3_list_begin(&l, list, (size_t)n));
+		assert_true(s3_list_next(&l, key));
+		assert_int_equal(strlen(key), length < S3_NAME_MAX ? length : 0);
+	}
 }
 
 static void empty_list(void **state)
 {
 	static const char none[] = BEGIN "<IsTruncated>false</IsTruncated>" END;
 	struct s3_list l;
-	char key[16];
+	char key[S3_NAME_MAX];
 
 	(void)state;
 	assert_true(s3_list_begin(&l, none, sizeof none - 1));
 	assert_false(l.is_truncated);
-	assert_false(s3_list_next(&l, key, sizeof key));
+	assert_false(s3_list_next(&l, key));
 }
 
 /* A list that is cut would hide images. */
@@ -119,7 +157,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(keys_are_read),
 		cmocka_unit_test(times_belong_to_their_keys),
-		cmocka_unit_test(too_long_a_key_is_left_out),
+		cmocka_unit_test(keys_begin_with_the_prefix_and_come_in_order),
+		cmocka_unit_test(too_long_a_key_is_none),
 		cmocka_unit_test(empty_list),
 		cmocka_unit_test(cut_lists_are_refused),
 		cmocka_unit_test(codes_of_errors),

@@ -102,7 +102,7 @@ static int begin(void **state)
 	assert_int_equal(listen(server.listener, 4), 0);
 	snprintf(conf.store.s3_endpoint, sizeof conf.store.s3_endpoint, "http://127.0.0.1:%u",
 	         ntohs(address.sin_port));
-	assert_int_equal(s3_client_open(&client, &conf, AT_FDCWD), 0);
+	assert_int_equal(s3_client_open(&client, &conf), 0);
 	assert_int_equal(s3_client_start(client), 0);
 	return 0;
 }

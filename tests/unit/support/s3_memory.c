@@ -96,7 +96,7 @@ static void list(struct s3_op *op)
 		const struct object *o = &memory.object[i];
 
 		if (strncmp(o->key, op->key, strlen(op->key)) != 0 ||
-		    strcmp(o->key, op->after) <= 0)
+		    (op->after && strcmp(o->key, op->after) <= 0))
 			continue;
 		has_more = n == max;
 		if (has_more)

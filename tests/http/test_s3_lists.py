@@ -1,0 +1,108 @@
+"""store.kind = s3: stores that answer lists wrongly or have keys of others, full stores, and answers
+that are not about an object of this daemon."""
+
+import time
+
+import pytest
+
+import pictures
+from darkroom import eventually
+from s3_fixtures import begin, figures, is_away, remove, store  # noqa: F401
+from s3_stand_in import Fault
+from uploads import TINY, check_stored
+
+SWEEP = ("store.sweep_interval=100ms", "server.public_list=yes")
+# Names that other programs may give: in front of and behind those of images, too long, with bytes
+# that XML and URLs escape, and a directory of a web console.
+ODD = ["", "!", "&amp;", "a b", "0<1>", "'\"", "\u00e4\u00f6", "~" * 200, "0" * 120, "01/\u20ac", "z&z"]
+
+
+def answer_lists(store, page=1000, **wrong):
+    """From now on lists have so many keys, and ignore what is in `wrong` of the query."""
+    right = store.list
+    store.list = lambda query: right({**query, **wrong, "max-keys": str(min(page, int(query["max-keys"])))})
+
+
+def add(store, key, age=0):
+    with store.lock:
+        store.objects["a/b/" + key] = (b"x", {}, time.time() - age)
+
+
+@pytest.mark.parametrize("wrong", [{"prefix": ""}, {"prefix": "a/b/"}, {"prefix": "a/b/image/"}],
+                         ids=lambda wrong: wrong["prefix"])
+def test_list_of_other_keys_removes_nothing(begin, store, wrong):
+    daemon = begin(*SWEEP, idempotency_age="1s", max_age="365d")
+    images = [daemon.image(TINY) for _ in range(2)]
+    with store.lock:  # old enough for every sweep
+        for key, (body, meta, _) in store.objects.items():
+            store.objects[key] = body, meta, time.time() - 30 * 86400
+    add(store, "other", 30 * 86400)
+    kept = store.keys()
+    answer_lists(store, **wrong)
+    assert eventually(lambda: figures(daemon)["damaged"] > 20)
+    assert daemon.says("the answer is not right: content")
+    assert store.keys() == kept
+    for image in images:
+        check_stored(daemon, image)
+
+
+def test_list_that_does_not_go_on_ends(begin, store):
+    daemon = begin("server.public_list=yes")
+    images = [daemon.image(TINY)["id"] for _ in range(5)]
+    answer_lists(store, page=2, **{"start-after": ""})
+    assert is_away(daemon.get("/images"))
+    assert figures(daemon)["damaged"] >= 6
+    del store.list
+    answer_lists(store, page=2)
+    assert [image["id"] for image in daemon.get("/images").json()["images"]] == images
+
+
+@pytest.mark.parametrize("page", [1, 3, 1000])
+def test_keys_of_others_hide_none(begin, store, page):
+    daemon = begin(*SWEEP)
+    for kind in ("image/", "file/", "expiry/", "keys/"):
+        for name in ODD:
+            add(store, kind + name)
+    others = store.keys()
+    images = [daemon.image(TINY)["id"] for _ in range(3)]
+    ends = daemon.image(TINY, headers=[("X-Expires-After", "1")])
+    answer_lists(store, page)
+    assert eventually(lambda: [image["id"] for image in daemon.get("/images").json()["images"]] == images)
+    assert eventually(lambda: not any(ends["id"] in key for key in store.keys())), daemon.log
+    assert set(others) <= set(store.keys())
+    assert figures(daemon)["damaged"] == 0
+
+
+def test_full_store_is_told_and_serves_what_it_has(begin, store):
+    daemon = begin()
+    image = daemon.image(TINY)
+    for code in ("InsufficientStorage", "QuotaExceeded"):
+        store.fail_always("PUT", "", status=507 if code[0] == "I" else 403, code=code)
+        began = time.monotonic()
+        while time.monotonic() - began < 1.2:  # longer than the breaker waits
+            answer = daemon.upload(TINY)
+            assert (answer.status, answer.slug) == (507, "storage-full"), answer
+            check_stored(daemon, image)
+    assert (figures(daemon)["outages"], figures(daemon)["retried"]) == (0, 0)
+    store.fault = None
+    check_stored(daemon, daemon.image(TINY))
+    assert remove(daemon, image).status == 204
+
+
+def test_answer_about_no_object_of_this_daemon_is_refused(begin, store):
+    """The tag becomes the ETag before the end of a large object has come."""
+    daemon = begin("variant.huge.operations=scale 1200x1200 inside", "variant.huge.quality=100",
+                   s3_timeout="1s")
+    image = daemon.image(pictures.photo_jpeg(1200, 900, 2, quality=95))
+    url = image["variants"]["huge"]["url"]
+    good = daemon.get(url)
+    assert len(good.body) > 300000
+    tag = "x-amz-meta-darkroom-tag"
+    for field, value in ((tag, ""), (tag, "x" * 32), (tag, "0" * 31), (tag, "0" * 31 + '"'),
+                         (tag, "0" * 33), (tag, "0" * 43), ("Content-Range", f"bytes 0-262143/{1 << 50}")):
+        store.fault = lambda method, key: Fault(
+            change=lambda headers, body: ({**headers, field: value}, body)) if "huge" in key else None
+        head = daemon.client().request("HEAD", url)
+        assert head.status == 503 and head["etag"] is None, (field, value)
+    store.fault = None
+    assert daemon.get(url).body == good.body
