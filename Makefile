@@ -296,12 +296,11 @@ install-man: $B/man/darkroomd.ini.5
 install-systemd:
 	$(INSTALL) -d $(DESTDIR)$(unitdir)
 	$(call put,conf/systemd/darkroomd.service,$(unitdir)/darkroomd.service)
-	sed -f conf/systemd/darkroomd@.service.sed $(DESTDIR)$(unitdir)/darkroomd.service \
-	 > $(DESTDIR)$(unitdir)/darkroomd@.service
-	chmod 644 $(DESTDIR)$(unitdir)/darkroomd@.service
 	$(call put,conf/systemd/darkroom-check.service,$(unitdir)/darkroom-check.service)
-	$(INSTALL) -m 644 conf/systemd/darkroomd.socket $(DESTDIR)$(unitdir)/darkroomd.socket
-	$(INSTALL) -m 644 conf/systemd/darkroom-check.timer $(DESTDIR)$(unitdir)/darkroom-check.timer
+	$(INSTALL) -m 644 conf/systemd/darkroomd.socket conf/systemd/darkroom-check.timer $(DESTDIR)$(unitdir)
+	cd $(DESTDIR)$(unitdir) && for u in darkroomd.service darkroom-check.service darkroom-check.timer; do \
+	  sed -f $(CURDIR)/conf/systemd/instance.sed $$u > $${u%.*}@.$${u##*.} && chmod 644 $${u%.*}@.$${u##*.} || exit; \
+	done
 
 # bash looks for a file of the command's name.
 install-completion:
@@ -319,9 +318,8 @@ uninstall:
 	 $(DESTDIR)$(mandir)/man5/darkroomd.ini.5 $(DESTDIR)$(mandir)/man8/darkroomd.8 \
 	 $(DESTDIR)$(mandir)/man7/darkroom-http.7 $(DESTDIR)$(mandir)/man7/darkroom-store.7 \
 	 $(DESTDIR)$(mandir)/man7/darkroom-scheduling.7 \
-	 $(DESTDIR)$(unitdir)/darkroomd.service $(DESTDIR)$(unitdir)/darkroomd@.service \
-	 $(DESTDIR)$(unitdir)/darkroomd.socket \
-	 $(DESTDIR)$(unitdir)/darkroom-check.service $(DESTDIR)$(unitdir)/darkroom-check.timer \
+	 $(addprefix $(DESTDIR)$(unitdir)/,darkroomd.service darkroomd@.service darkroomd.socket darkroom-check.service \
+	 darkroom-check@.service darkroom-check.timer darkroom-check@.timer) \
 	 $(DESTDIR)$(completiondir)/darkroomd $(TOOLS:%=$(DESTDIR)$(completiondir)/darkroom-%)
 	$(if $(docdir),rm -rf $(DESTDIR)$(docdir))
 

@@ -60,7 +60,7 @@ def test_install_puts_files_in_their_places(installed):
         *(f"usr/share/man/{p}" for p in PAGES),
         *(f"usr/lib/systemd/system/{u}" for u in (
             "darkroomd.service", "darkroomd@.service", "darkroomd.socket", "darkroom-check.service",
-            "darkroom-check.timer")),
+            "darkroom-check@.service", "darkroom-check.timer", "darkroom-check@.timer")),
         *(f"usr/share/bash-completion/completions/{p}" for p in PROGRAMS),
         *(f"usr/share/doc/darkroom/{name}" for name in ("LICENSE", "README.md", "CHANGES.md")),
         *(f"usr/share/doc/darkroom/{path.relative_to(ROOT / 'conf')}"
@@ -215,11 +215,10 @@ def units(installed, tmp_path):
 
 
 def test_units_have_no_errors(units):
-    instance = units / "darkroomd@one.service"
-    instance.symlink_to("darkroomd@.service")
-    done = run("systemd-analyze", "--man=no", "verify", units / "darkroomd.service", instance,
-               units / "darkroomd.socket", units / "darkroom-check.service",
-               units / "darkroom-check.timer")
+    for template in list(units.glob("*@.*")):
+        (units / template.name.replace("@", "@one")).symlink_to(template.name)
+    done = run("systemd-analyze", "--man=no", "verify",
+               *(unit for unit in units.iterdir() if "@." not in unit.name))
     assert done.returncode == 0 and "darkroomd" not in done.stderr, done.stderr
 
 
@@ -237,8 +236,27 @@ def test_an_instance_has_its_own_configuration_store_and_log(units):
     assert reload_command.endswith("darkroomd -q -c /etc/darkroom/%i.ini "
                                    "-o server.root=%S/darkroom-%i ctl reload")
     assert [line for line in changed if not line.startswith("Exec")] == [
-        "Description=darkroom image server %i", "StateDirectory=darkroom-%i",
+        "Description=darkroom image server %i", "User=darkroomd-%i", "StateDirectory=darkroom-%i",
         "LogsDirectory=darkroom-%i"]
+
+
+@pytest.mark.parametrize("instance", ["", "@"])
+def test_the_check_has_the_user_and_the_store_of_its_daemon(units, instance):
+    """systemd would give the store to another user of the same StateDirectory=, below the daemon."""
+    daemon, check = (dict(line.split("=", 1) for line in settings(units / f"{name}{instance}.service")
+                          if "=" in line) for name in ("darkroomd", "darkroom-check"))
+    for key in ("DynamicUser", "User", "StateDirectory", "StateDirectoryMode", "UMask"):
+        assert check[key] == daemon[key], key
+    assert check["ExecStart"] == daemon["ExecStart"] + " store check"
+
+
+def test_a_moved_store_is_checked_with_the_settings_of_its_daemon():
+    """The manual changes both units in the same way."""
+    page = (ROOT / "src/daemon/darkroomd.8").read_text()
+    lines = {unit: re.search(rf"^# systemctl edit {unit}\n((?:[^#.].*\n)+)", page.split(
+        ".Ss Moving the store")[1], re.M)[1] for unit in ("darkroomd", "darkroom-check")}
+    assert lines["darkroomd"] == lines["darkroom-check"]
+    assert "User=darkroom\n" in lines["darkroomd"]
 
 
 @pytest.mark.parametrize("unit, limits", [

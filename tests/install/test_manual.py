@@ -158,6 +158,7 @@ def test_store_moves_to_another_directory(operator):
     assert all(map(operator.is_served, operator.kept))
     operator.kept.append(operator.upload_id())
     assert operator.sh(f"ls /srv/images/*/*/{operator.kept[2]}").returncode == 0
+    operator.succeed("systemctl start darkroom-check")
 
 
 def test_token(operator):
