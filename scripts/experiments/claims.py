@@ -230,7 +230,7 @@ def drain_is_best(results, workload):
                   comparisons)
 
 
-# ---- the parts without images, and curves ----
+# ---- the parts without images, and cohorts ----
 
 def larger_cohorts_help(results):
     workload = results.workloads("cohorts")[0]

@@ -1,16 +1,13 @@
 """The parts of the experiment, and the parts that compare configurations in a closed loop."""
 
 import math
-import subprocess
-import time
 
 import bursts
 import caches
-import curves
 import overload
-import run
+import slowdown
 import synthetic
-from job import Job, closed, linked, sample
+from job import Job, closed
 from machine import ROOT
 from plan import PRELOADS, configurations, place
 
@@ -22,6 +19,7 @@ BATCHING = {"batches": (),
 # paper, and by load. Parts are computed from a profile of the same pictures.
 SHARED, REPLICAS, PARTITIONS, BY_LOAD = "shared", "replicas", "partitions", "replicas by load"
 SHARES = (2, 4, 8)
+COHORTS = {"1": 1, "4": 4, "10": 10, "20": 20, "all": None}
 STAGES = 4  # that the main threads visit, and so the most parts
 
 
@@ -86,32 +84,17 @@ def _measure_layout(options, bench, name, extra, workload, number):
     return closed(bench, name, ROOT / "conf" / "cohort.ini", workload, number, extra)
 
 
-# ---- the script that the paper's server replaced ----
+# ---- cohorts ----
 
-def _baseline(options, bench, number):
-    return [Job("baseline", "imagemagick", 0, number,
-                lambda: _measure_baseline(options, bench, number), 0.7 * options.baseline)]
-
-
-def _measure_baseline(options, bench, number):
-    """Measures the script, and the daemon with one connection, on the same sample."""
-    directory = linked(bench, sample(options.files, options.baseline))
-    files = sorted(directory.iterdir())
-    size = sum(path.stat().st_size for path in files)
-    before, start = run.children_cpu_s(), time.monotonic()
-    done = subprocess.run([ROOT / "scripts" / "experiments" / "imagemagick.sh",
-                           linked(bench, []) / "out", *files], capture_output=True, text=True)
-    seconds, cpu = time.monotonic() - start, run.children_cpu_s() - before
-    if done.returncode != 0:
-        raise run.Failed(f"imagemagick.sh: {done.stderr}")
-    with bench.daemon(ROOT / "conf" / "drain.ini") as daemon:
-        report, rows = bench.load(daemon, "-c", 1, "--seed", number + 1, files=directory)
-    ours = run.summary(report, rows, bench.server_cores())
-    return {"images": len(files), "sample_bytes": size, "makespan_s": seconds,
-            "responses_per_s": len(files) / seconds, "input_bytes_per_s": size / seconds,
-            "cpu_s": cpu, "cpu_ms_per_image": 1000 * cpu / len(files),
-            "daemon": {name: ours[name]
-                       for name in ("responses_per_s", "input_bytes_per_s", "cpu_ms_per_image")}}
+def _cohorts(options, bench, number):
+    """Returns a run of each size of a cohort, a largest number of events of a visit (Larus 5.2)."""
+    workload = max(options.connections)
+    return [Job("cohorts", size, workload, number,
+                lambda events=events: closed(
+                    bench, "cohort", ROOT / "conf" / "cohort.ini", workload, number,
+                    () if events is None else ("scheduler.service=n-gated",
+                                               f"experiment.service_events={events}")),
+                bench.guess_s) for size, events in COHORTS.items()]
 
 
 # ---- all parts ----
@@ -119,8 +102,8 @@ def _measure_baseline(options, bench, number):
 # name: a function that returns the jobs of a round, and the most rounds that it needs.
 PARTS = {"policies": (_policies, math.inf), "batching": (_batching, math.inf),
          "layouts": (_layouts, math.inf), "overload": (overload.jobs, 6),
-         "baseline": (_baseline, 4), "cohorts": (curves.cohorts, math.inf),
-         "curves": (curves.curves, curves.ROUNDS), "bursts": (bursts.jobs, bursts.ROUNDS),
+         "cohorts": (_cohorts, math.inf), "slowdown": (slowdown.jobs, slowdown.ROUNDS),
+         "bursts": (bursts.jobs, bursts.ROUNDS),
          "bottleneck": (synthetic.bottleneck, math.inf),
          "ring": (synthetic.ring, synthetic.ROUNDS),
          "threads": (synthetic.threads, synthetic.ROUNDS),

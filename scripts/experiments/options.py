@@ -4,9 +4,9 @@ import argparse
 import math
 import pathlib
 
-from curves import CLIENTS
 from jobs import PARTS, QUICK_PARTS
 from machine import ROOT, cores
+from slowdown import LOADS
 
 DESCRIPTION = """
 Compares all configurations in conf/, and checks the claims of Gordon's dissertation (2010, chapter
@@ -32,6 +32,13 @@ def counts(text):
     if not numbers or min(numbers) < 1:
         raise ValueError
     return sorted(set(numbers), reverse=True)
+
+
+def shares(text):
+    numbers = [float(part) for part in _names(text)]
+    if not numbers or min(numbers) <= 0:
+        raise ValueError
+    return numbers
 
 
 def positive(text):
@@ -87,16 +94,13 @@ def parse(arguments):
         help="cores of the daemon, for example 0-11")
     add("--load-cpus", type=_cpus, default=set(), metavar="LIST",
         help="cores of the load generator")
-    add("--baseline", type=positive, metavar="N",
-        help="files of the ImageMagick script (60; --quick: 10)")
     add("--overload-seconds", type=positive, dest="overload_s", metavar="N",
         help="duration of each overload (20; --quick: 4)")
     add("--cache-files", type=positive, metavar="N",
         help="pictures of each run of the part caches (47; --quick: 12)")
-    add("--clients", type=counts, metavar="N,...",
-        help="clients of the part curves (1, 2, 4, ... 1024; --quick: 1,16,256)")
-    add("--curve-seconds", type=float, dest="curve_s", metavar="S",
-        help="duration of each run of the part curves (10; --quick: 1)")
+    add("--loads", type=shares, metavar="F,...",
+        help="loads of the part slowdown, as shares of the capacity "
+        f"({','.join(f'{load:g}' for load in LOADS)}; --quick: 0.7)")
     add("--burst-seconds", type=float, dest="burst_s", metavar="S",
         help="duration of each run of the part bursts (60; --quick: 5)")
     add("--synthetic-seconds", type=float, dest="synthetic_s", metavar="S",
@@ -113,14 +117,14 @@ def parse(arguments):
     if unknown:
         parser.error(f"--parts: {unknown[0]}: expected one of {', '.join(PARTS)}")
     defaults = dict(rounds=12, run_s=15, others=5, connections=counts(f"16,8,4,{cores()}"),
-                    scale=1, baseline=60,
-                    overload_s=20, warm_up=4, cache_files=47, clients=list(CLIENTS), curve_s=10,
-                    burst_s=60, synthetic_s=4, within=math.inf)
+                    scale=1,
+                    overload_s=20, warm_up=4, cache_files=47, loads=list(LOADS), burst_s=60,
+                    synthetic_s=4, within=math.inf)
     if options.quick:
         defaults = dict(rounds=2, run_s=0, others=100, connections=counts(f"16,{cores()}"),
-                        scale=0.05, baseline=10,
-                        overload_s=4, warm_up=0.5, cache_files=12, clients=[1, 16, 256],
-                        curve_s=1, burst_s=5, synthetic_s=0.4, within=4.7)
+                        scale=0.05,
+                        overload_s=4, warm_up=0.5, cache_files=12, loads=[0.7], burst_s=5,
+                        synthetic_s=0.4, within=4.7)
     for name, value in defaults.items():
         if getattr(options, name) is None:
             setattr(options, name, value)

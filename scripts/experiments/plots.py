@@ -6,9 +6,13 @@ import statistics
 import subprocess
 
 import results as r
+import slowdown as slowdowns
 from plan import PER_CONNECTION, PER_CORE, POOLS, class_of
 
 COLOURS = {PER_CORE: "#3b76af", POOLS: "#d9822b", PER_CONNECTION: "#7d7d7d"}
+# Of the eight policies and two oracles.
+LINES = ("#1f4e79", "#3b76af", "#7aa6d6", "#2a9d8f", "#8ab17d", "#6a4c93", "#d9822b", "#7d7d7d",
+         "#000000", "#c1121f")
 POINTS = (r.THROUGHPUT, r.MAKESPAN, r.RATE, r.P90, r.CPU_USE, r.NET)
 
 STYLE = """set terminal svg size {width},{height} dynamic noenhanced \
@@ -142,6 +146,9 @@ def overlays(title, panels, path, xlabel, key, xtics=(), columns=2):
     if xtics:
         script += "set logscale x\nset xtics (" + ", ".join(f"{x:g}" for x in xtics) + ")\n" \
             + f"set xrange [{0.9 * min(xtics):g}:{1.1 * max(xtics):g}]\n"
+    else:
+        script += "set xrange [0:{:g}]\n".format(1.05 * max(
+            (x for panel in panels for _, _, line in panel[3] for x, _ in line), default=1))
     for number, (name, is_logarithmic, level, lines) in enumerate(panels):
         script += f"set title '{quote(name)}' font ',12'\n" \
             + _y_axis(is_logarithmic, [y for _, _, line in lines for _, y in line]
@@ -154,8 +161,8 @@ def overlays(title, panels, path, xlabel, key, xtics=(), columns=2):
             if data:
                 script += f"{block} << EOD\n" + "\n".join(f"{x:.6g} {y:.6g}" for x, y in data) \
                     + "\nEOD\n"
-                drawn.append(f"{block} using 1:2 with linespoints lw 2 pt 7 ps 0.5 "
-                             f"lc rgb '{colour}' title '{quote(label)}'")
+            drawn.append(f"{f'{block} using 1:2' if data else 'NaN'} with linespoints lw 2 pt 7 "
+                         f"ps 0.5 lc rgb '{colour}' title '{quote(label)}'")
         if level is not None:
             drawn.append(f"{level:g} with lines dt 2 lc rgb '#555555' title 'target'")
         script += "plot " + ", ".join(drawn or ["0 notitle"]) + "\n"
@@ -175,24 +182,23 @@ def over_time(results, workload, path):
                     f"{interval_s:g} s", panels, path, "MB/s")
 
 
-def load_curve(results, name, path):
-    """Draws medians and single runs by the number of clients, on logarithmic scales."""
-    data, plots = "", []
-    for metric, title in ((r.P50, "p50"), (r.P90, "p90"), (r.P99, "p99")):
-        rows = [(clients, [run[metric.key] for run in results.runs("curves", name, clients)])
-                for clients in results.workloads("curves")[::-1]]
-        rows = [(clients, values) for clients, values in rows if values]
-        data += f"${title} << EOD\n" + "\n".join(
-            f"{clients} {statistics.median(values):.6g}" for clients, values in rows) + "\nEOD\n"
-        data += f"${title}_runs << EOD\n" + "\n".join(
-            f"{clients} {value:.6g}" for clients, values in rows for value in values) + "\nEOD\n"
-        colour = {"p50": "#3b76af", "p90": "#d9822b", "p99": "#7d7d7d"}[title]
-        plots += [f"${title} using 1:2 with lines lw 2 lc rgb '{colour}' title '{title}'",
-                  f"${title}_runs using 1:2 with points pt 7 ps 0.4 lc rgb '{colour}' notitle"]
-    gnuplot(STYLE.format(width=640, height=400, path=quote(path), key="left top",
-                          title=quote(f"Response times by the number of clients, {name}"))
-             + "set logscale xy\nset xlabel 'clients'\nset ylabel 'ms'\n" + data
-             + "plot " + ", ".join(plots) + "\n")
+def slowdown(results, arrivals, path):
+    """Draws the slowdown by load, in a panel for each class and percentile."""
+    lines = results.of("slowdown")
+    loads = sorted({line["load"] for line in lines})
+    panels = []
+    for of_class in slowdowns.CLASSES:
+        for key in slowdowns.PERCENTILES:
+            drawn = []
+            for name, colour in zip(slowdowns.names(lines), LINES):
+                found = [(load, slowdowns.values(lines, name, arrivals, load, of_class, key))
+                         for load in loads]
+                drawn.append((name, colour, [(load, statistics.geometric_mean(own))
+                                             for load, own in found if own]))
+            panels.append((f"{key.replace('_', '.')}, {of_class}", True, None, drawn))
+    overlays(f"Slowdown, {arrivals}", panels, path, "load",
+             (len(panels) - 1, "center maxrows 10 spacing 0.75 samplen 1"),
+             columns=3)  # the key is where the fewest requests are
 
 
 def controllers(results, name, path):
@@ -219,9 +225,9 @@ def _plots(results):
         yield (f"{workload}-connections-over-time.svg",
                f"Answered input over time, {workload} connections",
                lambda path, workload=workload: over_time(results, workload, path))
-    for name in sorted({line["name"] for line in results.of("curves")}):
-        yield (f"curve-{name}.svg", f"Response times by the number of clients, {name}",
-               lambda path, name=name: load_curve(results, name, path))
+    for arrivals in sorted({line["arrivals"] for line in results.of("slowdown")}):
+        yield (f"slowdown-{arrivals}.svg", f"Slowdown by load, {arrivals}",
+               lambda path, arrivals=arrivals: slowdown(results, arrivals, path))
     for name in sorted({line["name"] for line in results.of("bursts")}):
         yield (f"bursts-{name.replace(' ', '-')}.svg", f"Queues and pools under bursts, {name}",
                lambda path, name=name: controllers(results, name, path))

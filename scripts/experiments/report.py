@@ -29,9 +29,9 @@ def _head(results, command):
             f"{machine_line['files']} files, {machine_line['file_bytes'] / 1e6:.0f} MB. "
             f"{results.rounds(None)} rounds. Each round has every configuration once, in "
             f"{_order(machine_line)}, with a fresh daemon and an empty store, and sends "
-            f"{_requests(machine_line)} in a closed loop. Server and load generator are on the same "
-            "machine. Values are medians, with the range over the rounds in parentheses. Ratios have intervals. The raw results are in "
-            "raw.jsonl.\n"]
+            f"{_requests(machine_line)} in a closed loop. Server and load generator are on the "
+            "same machine. Values are medians, with the range over the rounds in parentheses. "
+            "Ratios have intervals. The raw results are in raw.jsonl.\n"]
     others = [100 * line["others_cpu_share"] if "others_cpu_share" in line
               else line["others_cpu_use"] for line in results.lines
               if line["kind"] not in ("caches", "disturbed") and ("others_cpu_share" in line
@@ -80,10 +80,12 @@ def _parts(results):
             ("cohorts", "Sizes of cohorts",
              "Policy cohort with a largest number of events of a visit (Larus 5.2).",
              tables.cohorts),
-            ("curves", "Load curves",
-             "A closed loop, in which each client waits 20 ms after an answer (Welsh, figures 37 "
-             "to 40; Larus, figure 6). Uploads are answered when stored. thread-per-connection has "
-             "a thread for each client, at most 64.", tables.curves),
+            ("slowdown", "Slowdown by load",
+             "Response time since a request was due, over its time alone on an idle server, in an "
+             "open loop. A load of 1 is what drain answers in a closed loop. Requests are classed "
+             "by their time alone. The oracles serve the same arrivals without overhead: SRPT with "
+             "the least remaining work first, and processor sharing. Geometric means of the "
+             "rounds, with intervals of 95 %.", tables.slowdown),
             ("bursts", "Controllers under bursts",
              "SEDA with fixed pools and with its controllers: an open loop of half the capacity, "
              "and twice the capacity within two bursts.", tables.bursts),
@@ -108,11 +110,6 @@ def _parts(results):
                     f"({sizes}; LL is the core's L2). Means of the rounds. Other programs do not "
                     "change these counts.\n\n"
                     f"{tables.cache_misses(results)}\n")
-    if results.of("baseline"):
-        first = results.of("baseline")[0]
-        text.append("## The script that the paper's server replaced\n\n"
-                    f"The same {first['images']} files ({first['sample_bytes'] / 1e6:.0f} MB) and "
-                    f"the same variants.\n\n{tables.baseline(results)}\n")
     return text
 
 

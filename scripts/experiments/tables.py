@@ -5,7 +5,8 @@ import statistics
 import caches
 import paired
 import results as r
-from curves import COHORTS
+import slowdown as slowdowns
+from jobs import COHORTS
 from markdown import table
 from plan import PAPER, class_of
 
@@ -128,22 +129,20 @@ def cache_misses(results):
                                              for stage in caches.STAGES)], stages))
 
 
-def curves(results):
-    """Returns a table for each configuration, by the number of clients."""
-    out = []
-    names = sorted({line["name"] for line in results.of("curves")})
-    for name in names:
-        rows = []
-        for clients in results.workloads("curves")[::-1]:
-            runs = results.runs("curves", name, clients)
-            if runs:
-                rows.append([str(clients), *(r.spread([run[metric.key] * metric.scale
-                                                       for run in runs], metric.digits)
-                                             for metric in (r.RATE, r.P50, r.P90, r.P99, r.MAX)),
-                             r.spread([run["fairness"] for run in runs], 3),
-                             str(sum(run["failed"] for run in runs))])
-        out.append(table([f"{name}, clients", "responses/s", "p50, ms", "p90, ms", "p99, ms",
-                          "maximum, ms", "Jain's index", "failed"], rows))
+def slowdown(results):
+    """Returns a table of the 99th percentile for each kind of arrivals and class, by load."""
+    lines, out = results.of("slowdown"), []
+    loads = sorted({line["load"] for line in lines})
+    for arrivals in slowdowns.ARRIVALS:
+        for of_class in slowdowns.CLASSES:
+            rows = []
+            for name in slowdowns.names(lines):
+                found = [slowdowns.values(lines, name, arrivals, load, of_class, "p99")
+                         for load in loads]
+                rows.append([name, *(r.ratio_text(paired.Pairs(own).interval()) if own else ""
+                                     for own in found)])
+            out.append(table([f"p99, {arrivals}, {of_class}", *(f"{load:g}" for load in loads)],
+                             rows))
     return "\n\n".join(out)
 
 
@@ -226,13 +225,3 @@ def layouts(results, workload):
                      *(r.spread(results.values("layouts", name, workload, metric), metric.digits)
                        for metric in metrics), r.spread(imbalances, 2) if imbalances else ""])
     return table(["Layout", *map(_head, metrics), "load of the heaviest part to the mean"], rows)
-
-
-def baseline(results):
-    lines = results.of("baseline")
-    rows = []
-    for title, runs in (("ImageMagick processes, one after the other", lines),
-                        ("darkroom, one connection", [line["daemon"] for line in lines])):
-        rows.append([title, *(r.spread([run[metric.key] * metric.scale for run in runs],
-                                       metric.digits) for metric in (r.RATE, r.THROUGHPUT, r.CPU))])
-    return table(["", *map(_head, (r.RATE, r.THROUGHPUT, r.CPU))], rows)

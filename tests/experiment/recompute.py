@@ -21,14 +21,13 @@ GORDON = {"mg1": 12450.92, "cohort": 12441.45, "srpt": 12433.82, "cohort-stacks"
 CORE, POOLS = {"mg1", "cohort", "srpt", "cohort-stacks"}, {"seda", "seda-malloc"}
 # Title of a column: key of the raw results, and unit.
 COLUMNS = {"Throughput, MB/s": ("input_bytes_per_s", 1e6), "Makespan, s": ("makespan_s", 1),
-           "Responses, 1/s": ("responses_per_s", 1), "responses/s": ("responses_per_s", 1),
-           "Median response time, ms": ("p50_ms", 1), "p50, ms": ("p50_ms", 1),
-           "90th percentile of response times, ms": ("p90_ms", 1), "p90, ms": ("p90_ms", 1),
-           "99th percentile of response times, ms": ("p99_ms", 1), "p99, ms": ("p99_ms", 1),
-           "maximum, ms": ("max_ms", 1), "CPU use of the server, %": ("cpu_use", 1),
+           "Responses, 1/s": ("responses_per_s", 1),
+           "Median response time, ms": ("p50_ms", 1),
+           "90th percentile of response times, ms": ("p90_ms", 1),
+           "99th percentile of response times, ms": ("p99_ms", 1), "CPU use of the server, %": ("cpu_use", 1),
            "Incoming traffic, maximum, Mbit/s": ("max_net_mbps", 1),
            "CPU per image, ms": ("cpu_ms_per_image", 1),
-           "Memory, maximum, MB": ("peak_rss_bytes", 1e6), "Jain's index": ("fairness", 1)}
+           "Memory, maximum, MB": ("peak_rss_bytes", 1e6)}
 RATIOS = {"throughput": "input_bytes_per_s", "90th percentile": "p90_ms",
           "99th percentile": "p99_ms", "CPU per image": "cpu_ms_per_image"}
 KINDS = {"Events of a visit": "cohorts", "Layout": "layouts"}
@@ -274,10 +273,8 @@ class Report:
             return self.rounds(head, name)
         if first.startswith(("Misses", "L2 misses")):
             return self.caches(head, name)
-        if first.endswith(", clients"):
-            rows = self.of("curves", first.removesuffix(", clients"), int(name))
-            return [[sum(row["failed"] for row in rows)] if title == "failed"
-                    else self.cell(rows, title) for title in head[1:]]
+        if first.startswith("p99, "):
+            return self.slowdown(head, name)
         if first == "Policy":
             return self.bottleneck(name)
         if first == "Stages of the ring":
@@ -289,10 +286,6 @@ class Report:
             return [spread([row["tasks_per_s"] for row in rows]),
                     spread([row["cpu_ns"] / row["tasks"] / 1000 for row in rows]),
                     *(spread([row[key] for row in rows]) for key in ("p50_us", "p99_us"))]
-        if first == "":
-            rows = self.of("baseline")
-            rows = [row["daemon"] for row in rows] if name.startswith("darkroom") else rows
-            return [self.cell(rows, title) for title in head[1:]]
         rows = self.of(KINDS.get(first, "policies"), name, workload)
         return [self.cell(rows, title) for title in head[1:]]
 
@@ -347,6 +340,19 @@ class Report:
         return [[] if None in visits else [statistics.mean(visits)],
                 [mean("all", "instructions")[0] / 1e6],
                 *(mean("all", kind) for kind in ("l1i", "l1d", "l2i", "l2d"))]
+
+    def slowdown(self, head, name):
+        _, arrivals, of_class = head[0].split(", ")
+        key = {"oracle SRPT": "srpt", "processor sharing": "ps"}.get(name, "slowdown")
+        out = []
+        for load in map(float, head[1:]):
+            rows = [row for row in self.of("slowdown") if (row["arrivals"], row["load"]) == (
+                arrivals, load)]
+            # An oracle is the same for each policy, since the arrivals are.
+            policy = name if key == "slowdown" else rows[0]["policy"]
+            own = [row[key][of_class]["p99"] for row in rows if row["policy"] == policy]
+            out.append([] if None in own or not own else Ratio(own).figures())
+        return out
 
     def bottleneck(self, name):
         rows = self.of("bottleneck", name)

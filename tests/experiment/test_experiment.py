@@ -17,14 +17,14 @@ import quiet
 import recompute
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-RUN = "--rounds", "1", "--parts", "policies,batching,layouts,overload,baseline"
+RUN = "--rounds", "1", "--parts", "policies,batching,layouts,overload"
 EXPERIMENT = ROOT / "scripts" / "experiment"
 
 
 def command(tmp_path, *arguments):
     return [EXPERIMENT, "--files", ROOT / "data" / "sample", "--out", tmp_path / "out", "--work",
             tmp_path, "--configurations", "drain,seda,thread-per-connection-4", "--connections",
-            "4", "--overload-seconds", "2", "--baseline", "1", "--warm-up", "0.2",
+            "4", "--overload-seconds", "2", "--warm-up", "0.2",
             "--run-seconds", "0", "--others", "100", *arguments]
 
 
@@ -59,14 +59,10 @@ def test_every_part_has_results(finished):
             # The intervals have all bytes.
             assert sum(line["processed"]) * line["interval_s"] == pytest.approx(
                 machine["file_bytes"], rel=0.01)
-    assert {line["kind"] for line in lines} == {"policies", "batching", "layouts",
-                                                "baseline", "overload"}
+    assert {line["kind"] for line in lines} == {"policies", "batching", "layouts", "overload"}
     layouts = {line["name"]: line["layout"] for line in lines if line["kind"] == "layouts"}
     assert layouts["shared"] == {"mode": "shared"} and len(layouts["2 replicas"]["replicas"]) == 2
     assert layouts["2 partitions"]["imbalance"] >= 1 and len(layouts["2 partitions"]["parts"]) == 2
-    baseline = next(line for line in lines if line["kind"] == "baseline")
-    assert baseline["images"] == 1
-    assert baseline["cpu_ms_per_image"] > baseline["daemon"]["cpu_ms_per_image"]
 
 
 def test_report_names_its_plots_and_they_are_pictures(finished):
@@ -139,20 +135,25 @@ def test_threads_without_a_scheduler():
         assert subprocess.run([program, *arguments], capture_output=True).returncode == 2
 
 
-def test_curves_cohorts_and_bursts(tmp_path):
-    done = experiment(tmp_path, "--rounds", "1", "--parts", "curves,cohorts,bursts", "--clients",
-                      "1,8", "--curve-seconds", "0.3", "--burst-seconds", "2", "--configurations",
-                      "drain", "--run-seconds", "0.1", "--seed", "3")
+def test_slowdown_cohorts_and_bursts(tmp_path):
+    done = experiment(tmp_path, "--rounds", "1", "--parts", "slowdown,cohorts,bursts", "--loads",
+                      "0.5", "--burst-seconds", "2", "--configurations", "drain", "--run-seconds",
+                      "0.3", "--seed", "3")
     assert done.returncode == 0, done.stderr
     machine, *lines = raw(tmp_path)
     # A run has as many requests as drain answers in that time.
     assert machine["requests"] > 0 and machine["seed"] == 3
     assert {line["images"] for line in lines if line["kind"] == "cohorts"} == {machine["requests"]}
-    curve = [line for line in lines if line["kind"] == "curves"]
-    assert sorted(line["workload"] for line in curve) == [1, 8]
-    for line in curve:
-        assert 0 < line["p50_ms"] <= line["p99_ms"] <= line["max_ms"]
-        assert 0 < line["fairness"] <= 1 and line["failed"] == 0
+    found = {line["arrivals"]: line for line in lines if line["kind"] == "slowdown"}
+    assert set(found) == {"poisson", "bursts"}
+    for line in found.values():
+        assert line["load"] == 0.5 and line["policy"] == "drain"
+        assert {sum(of["n"] for of in line[key].values()) for key in ("slowdown", "srpt", "ps")} == {
+            line["requests"]}
+        assert all(of["p50"] > 0.999 for key in ("srpt", "ps") for of in line[key].values()
+                   if of["p50"])
+    alone = json.loads((tmp_path / "out" / "slowdown.json").read_text())
+    assert len(alone["alone_s"]) == machine["files"] and alone["capacity_per_s"] > 0
     names = ["1", "4", "10", "20", "all"]
     workload = next(line["workload"] for line in lines if line["kind"] == "cohorts")
     assert [line["name"] for line in lines if line["kind"] == "cohorts"] == sorted(
@@ -162,7 +163,7 @@ def test_curves_cohorts_and_bursts(tmp_path):
     assert "batch" in bursts["controllers"]["samples"][-1]["stages"]["blur"]
     names = {path.name for path in (tmp_path / "out").glob("*.svg")}
     assert not recompute.check(tmp_path / "out")[0]
-    assert names == {"curve-drain.svg", "bursts-controllers.svg", "bursts-fixed-pools.svg"}
+    assert names == {"slowdown-poisson.svg", "slowdown-bursts.svg", "bursts-controllers.svg", "bursts-fixed-pools.svg"}
 
 
 def test_the_plan_of_the_whole_experiment_fits_a_night():

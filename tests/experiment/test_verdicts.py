@@ -368,7 +368,7 @@ def test_one_plot_has_one_bin_width():
 
 def test_remaining_time_is_that_of_earlier_jobs_of_the_same_kind():
     jobs = [job.Job(kind, kind, 4, number, dict, guess_s)
-            for number in range(2) for kind, guess_s in (("ring", 5), ("curves", 7000))]
+            for number in range(2) for kind, guess_s in (("ring", 5), ("bursts", 7000))]
     shown = progress.Progress(jobs, io.StringIO())
     assert shown.remaining() == 14010
     shown.run(jobs[0])

@@ -1,0 +1,192 @@
+"""Slowdown, the response time of a request over its time alone on an idle server, by load: an open
+loop at shares of the capacity, with Poisson arrivals and with bursts.
+
+Two oracles serve the same arrivals in a simulation without any overhead: SRPT knows the work of
+each request and serves the least remaining first; processor sharing divides the cores equally. The
+work of a request is its time alone, scaled so that the capacity is the one measured.
+"""
+
+import heapq
+import json
+import pathlib
+import statistics
+
+import run
+from job import Job
+from machine import ROOT
+from plan import PAPER_SERVER, configurations
+
+POLICIES = ("drain", "cohort", "mg1", "srpt", "dbr", "color", "seda", "thread-per-connection")
+LOADS = (0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 1.0, 1.2, 1.4)
+ROUNDS = 4
+CONNECTIONS, THREADS = 4000, 64  # THREADS: the most of a group, so of thread-per-connection
+PASSES = 3                       # over all files, alone
+BURST = (4, 0.1, 1.0)            # factor of the rate, for so many seconds, every so many seconds
+ARRIVALS = ("poisson", "bursts")
+CLASSES = {"small half": (0, 0.5), "middle": (0.5, 0.9), "largest tenth": (0.9, 1)}  # by time alone
+PERCENTILES = {"p50": 0.5, "p99": 0.99, "p99_9": 0.999}
+ORACLES = {"oracle SRPT": "srpt", "processor sharing": "ps"}
+
+
+# ---- measuring ----
+
+def jobs(options, bench, number):
+    chosen = [name for name in (POLICIES[:2] if options.quick else POLICIES)
+              if not options.configurations or name in options.configurations]
+    return [Job("slowdown", f"{configuration.name}, {arrivals}, {load:g}", 0, number,
+                lambda configuration=configuration, arrivals=arrivals, load=load: _measure(
+                    options, bench, configuration, arrivals, load, number),
+                bench.guess_s) for configuration in configurations(chosen)
+            for arrivals in ARRIVALS for load in options.loads]
+
+
+def _alone(options, bench):
+    """Returns the capacity and the time alone of each file. They are measured once, and stored with
+    the results."""
+    path = options.out / "slowdown.json"
+    if not path.exists():
+        with bench.daemon(ROOT / "conf" / "drain.ini") as daemon:
+            bench.warm_up(daemon, 16)
+            report, _ = bench.load(daemon, "-c", 16, *(["-n", bench.requests] if bench.requests
+                                                       else []))
+            passes = [bench.load(daemon, "-c", 1, "--seed", seed)[1] for seed in range(PASSES)]
+        times = {}
+        for row in (row for rows in passes for row in rows):
+            times.setdefault(pathlib.Path(row["file"]).name, []).append(
+                float(row["done"]) - float(row["start"]))
+        path.write_text(json.dumps({
+            "capacity_per_s": report["responses"] / max(report["makespan_s"], report["stored_s"]),
+            "alone_s": {name: statistics.median(own) for name, own in sorted(times.items())}})
+            + "\n")
+    found = json.loads(path.read_text())
+    return found["capacity_per_s"], found["alone_s"]
+
+
+def _arguments(arrivals, rate, seconds):
+    """Returns arguments of darkroom-load for this mean rate."""
+    factor, length, period = BURST
+    spikes = max(1, round(seconds / period)) if arrivals == "bursts" else 0
+    base = rate / (1 + (factor - 1) * spikes * length / seconds)
+    return ["--rate", f"{base:.3f}", "--poisson", *(
+        word for i in range(spikes)
+        for word in ("--spike", f"{factor}:{1000 * length:.0f}@{(i + 0.5) * period:.3f}s"))]
+
+
+def _measure(options, bench, configuration, arrivals, load, number):
+    capacity, alone = _alone(options, bench)
+    rate, seconds = load * capacity, options.run_s or 2
+    settings, connections = [*PAPER_SERVER, f"limits.connections={CONNECTIONS + 16}",
+                             "limits.body_timeout=10m", "server.respond_after=store"], CONNECTIONS
+    if configuration.policy == "thread-per-connection":
+        settings.append(f"scheduler.threads={THREADS}")
+        connections = THREADS
+    with bench.daemon(configuration.path, settings) as daemon:
+        bench.warm_up(daemon, min(16, connections))
+        _, rows = bench.load(daemon, "-c", connections, *_arguments(arrivals, rate, seconds), "-n",
+                             max(10, round(rate * seconds)), "--timeout", "10m", "--seed",
+                             number + 1)
+    if any(row["error"] for row in rows):
+        raise run.Failed(f"{configuration.name} has not answered all requests at load {load:g}")
+    due = [float(row["intended"]) for row in rows]
+    services = [alone[pathlib.Path(row["file"]).name] for row in rows]
+    times = [float(row["done"]) - at for row, at in zip(rows, due)]
+    bounds = class_bounds(alone.values())
+    cores = bench.server_cores()
+    scale = cores / capacity / (sum(alone.values()) / len(alone))
+    work = [scale * service for service in services]
+    return {"policy": configuration.policy, "arrivals": arrivals, "load": load,
+            "rate_per_s": rate, "requests": len(rows), "bounds_ms": [1e3 * x for x in bounds],
+            "slowdown": by_class([time / service for time, service in zip(times, services)],
+                                 services, bounds),
+            **{key: by_class([(end - at) / own for end, at, own in zip(
+                simulate(due, work, cores), due, work)], services, bounds)
+               for key, simulate in (("srpt", srpt), ("ps", processor_sharing))}}
+
+
+# ---- percentiles ----
+
+def class_bounds(times):
+    """Returns the times alone that bound the classes, but for the first and the last."""
+    order = sorted(times)
+    return [order[min(len(order) - 1, int(high * len(order)))]
+            for _, high in list(CLASSES.values())[:-1]]
+
+
+def by_class(slowdowns, services, bounds):
+    """Returns the number and the percentiles of each class. A percentile without a request beyond
+    it is None: the 99.9th needs 1,000 requests."""
+    out = {}
+    for place, name in enumerate(CLASSES):
+        own = sorted(value for value, service in zip(slowdowns, services)
+                     if sum(service >= bound for bound in bounds) == place)
+        out[name] = {"n": len(own), **{
+            key: own[int(share * len(own))] if len(own) * (1 - share) >= 1 else None
+            for key, share in PERCENTILES.items()}}
+    return out
+
+
+def names(lines):
+    """Returns the policies of these rows, and the oracles."""
+    measured = {line["policy"] for line in lines}
+    return [name for name in POLICIES if name in measured] + list(ORACLES)
+
+
+def values(lines, name, arrivals, load, of_class, key):
+    """Returns a percentile of each round, or [] if one of them has none. The oracles serve the
+    arrivals of a round, which all policies had."""
+    own = [line for line in lines if (line["arrivals"], line["load"]) == (arrivals, load)]
+    first = min((line["policy"] for line in own), key=POLICIES.index, default=None)
+    own = [line[ORACLES.get(name, "slowdown")][of_class][key] for line in own
+           if line["policy"] == (first if name in ORACLES else name)]
+    return [] if None in own else own
+
+
+# ---- the oracles ----
+
+def srpt(due, work, cores):
+    """Returns when each request ends if the cores serve those with the least remaining work, and
+    may change between them at any time."""
+    ends, waiting, running, now = [0.0] * len(due), [], [], 0.0
+    arrivals = sorted(range(len(due)), key=lambda i: due[i])
+    place = 0
+    while place < len(arrivals) or running:
+        first_end = now + min(running)[0] if running else float("inf")
+        until = min(first_end, due[arrivals[place]] if place < len(arrivals) else first_end)
+        running = [(left - (until - now), i) for left, i in running]
+        now = until
+        if until == first_end:
+            done = min(running)
+            running.remove(done)
+            ends[done[1]] = now
+        else:
+            i = arrivals[place]
+            place += 1
+            running.append((work[i], i))
+            if len(running) > cores:
+                most = max(running)
+                running.remove(most)
+                heapq.heappush(waiting, most)
+        while waiting and len(running) < cores:
+            running.append(heapq.heappop(waiting))
+    return ends
+
+
+def processor_sharing(due, work, cores):
+    """Returns when each request ends if the cores are divided equally, at most one for each
+    request. All get the same from now on, so they end in the order of share + work."""
+    ends, running, now, share = [0.0] * len(due), [], 0.0, 0.0
+    arrivals = sorted(range(len(due)), key=lambda i: due[i])
+    place = 0
+    while place < len(arrivals) or running:
+        speed = min(1, cores / len(running)) if running else 0
+        first_end = now + (running[0][0] - share) / speed if running else float("inf")
+        until = min(first_end, due[arrivals[place]] if place < len(arrivals) else first_end)
+        if until == first_end:
+            share = running[0][0]
+            ends[heapq.heappop(running)[1]] = until
+        else:
+            share += (until - now) * speed
+            heapq.heappush(running, (share + work[arrivals[place]], arrivals[place]))
+            place += 1
+        now = until
+    return ends
