@@ -257,7 +257,8 @@ def refuse(store, archive, *reports):
         assert report in done.stderr, done.stderr
     stored = {p.name for p in store.glob("0*/*/*")}
     made = {p for p in store.parent.rglob("*")} - before
-    assert all(p.is_relative_to(store) for p in made) and not (store / ".import").exists()
+    assert not any(not p.is_relative_to(store) for p in made)
+    assert not (store / ".import").exists()
     assert tool(store, "check").returncode == 0
     return stored
 
