@@ -111,8 +111,13 @@ const char *http_server_not_ready(struct http_server *h, bool looks, const char 
 		*why = "not all threads have started yet";
 		return "starting";
 	}
-	if (looks ? store_check(&h->images->store) : !store_is_lost(&h->images->store))
-		return NULL;
-	*why = store_lost_reason(&h->images->store);
-	return "storage-missing";
+	struct store *s = &h->images->store;
+
+	if (looks ? !store_check(s) : store_is_lost(s)) {
+		*why = store_lost_reason(s);
+		return "storage-missing";
+	}
+	return h->images->storage.class->is_shared
+	               ? NULL
+	               : store_not_writable(s, http_server_conf(h)->limits.free_bytes, looks, why);
 }

@@ -45,6 +45,7 @@ static const struct {
 	{ "storage-failed", "The image could not be stored" },
 	{ "storage-full", "The image could not be stored: the disk is full" },
 	{ "storage-missing", "The store is missing" },
+	{ "storage-read-only", "The store cannot be written" },
 	{ "storage-unavailable", "The store does not answer" },
 	{ "timeout", "The request was too slow" },
 	{ "too-expensive", "The image takes too much time to decode" },

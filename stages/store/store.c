@@ -43,23 +43,48 @@ uint64_t store_look(struct store *s)
 {
 	struct statvfs fs;
 	uint64_t bytes = UINT64_MAX;
+	bool is_read_only = false;
 
-	if (fstatvfs(s->root_fd, &fs) == 0)
-		bytes = (uint64_t)fs.f_bavail * fs.f_frsize;
-	/* Relaxed: two independent numbers. */
+	if (fstatvfs(s->root_fd, &fs) == 0) {
+		is_read_only = fs.f_flag & ST_RDONLY;
+		bytes = fs.f_files && !fs.f_favail ? 0 : (uint64_t)fs.f_bavail * fs.f_frsize;
+	}
+	/* Relaxed: independent values. */
+	atomic_store_explicit(&s->is_read_only, is_read_only, memory_order_relaxed);
 	atomic_store_explicit(&s->free_bytes, bytes, memory_order_relaxed);
 	atomic_store_explicit(&s->looked_ns, clock_ns(), memory_order_relaxed);
 	return bytes;
 }
 
+/* Returns the free bytes; looks again if the last time is long ago. */
+static uint64_t look_again(struct store *s)
+{
+	return clock_ns() - atomic_load_explicit(&s->looked_ns, memory_order_relaxed) >= LOOK_NS
+	               ? store_look(s)
+	               : atomic_load_explicit(&s->free_bytes, memory_order_relaxed);
+}
+
 bool store_has_room(struct store *s, uint64_t floor, uint64_t *free_bytes)
 {
 	*free_bytes = atomic_load_explicit(&s->free_bytes, memory_order_relaxed);
-	if (*free_bytes >= floor)
-		return true;
-	if (clock_ns() - atomic_load_explicit(&s->looked_ns, memory_order_relaxed) >= LOOK_NS)
-		*free_bytes = store_look(s);
+	if (*free_bytes < floor)
+		*free_bytes = look_again(s);
 	return *free_bytes >= floor;
+}
+
+const char *store_not_writable(struct store *s, uint64_t floor, bool looks, const char **why)
+{
+	uint64_t bytes =
+		looks ? look_again(s) : atomic_load_explicit(&s->free_bytes, memory_order_relaxed);
+
+	if (atomic_load_explicit(&s->is_read_only, memory_order_relaxed)) {
+		*why = "the file system of server.root is read-only";
+		return "storage-read-only";
+	}
+	if (bytes >= (floor ? floor : 1))
+		return NULL;
+	*why = "the file system of server.root has no inode, or not limits.free_bytes, left";
+	return "storage-full";
 }
 
 /* ---- unfinished images that could not be removed ---- */

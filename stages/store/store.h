@@ -45,6 +45,7 @@ struct store {
 	_Atomic uint64_t flushes;    /* of the file system, so far */
 	_Atomic uint64_t free_bytes; /* of the file system, when store_look() saw it last */
 	_Atomic uint64_t looked_ns;
+	_Atomic bool is_read_only;  /* the file system, at that time */
 	struct leftovers leftovers; /* in .incoming */
 	struct usage usage;
 	/* files that were compared last, each in the slot of its identity: store_verify.c */
@@ -78,6 +79,12 @@ uint64_t store_look(struct store *s);
 /* Returns whether floor bytes were free when store_look() saw them last, and sets *free_bytes to
  * what was. If they were not, it looks again, at most once a second. */
 bool store_has_room(struct store *s, uint64_t floor, uint64_t *free_bytes);
+
+/* Returns why images cannot be stored: the slug of a problem, with *why for people, both static;
+ * the file system is read-only, or has fewer than floor bytes or no inode left. NULL: they can.
+ * looks: at the file system, at most once a second; otherwise what was seen last counts. Any
+ * thread. */
+const char *store_not_writable(struct store *s, uint64_t floor, bool looks, const char **why);
 
 /* Returns whether the store can be used. If server.root was deleted and exists again, opens it in
  * place: the descriptors of *s keep their numbers, so other threads need not know. The daemon does

@@ -72,7 +72,7 @@ def test_disk_almost_full(start, small_disk):
 
 
 def test_disk_fills_up(start, small_disk):
-    watch = watched(start(store=small_disk / "store"))
+    watch = watched(start("limits.free_bytes=0", store=small_disk / "store"))
     with open(small_disk / "filler", "wb", buffering=0) as filler:
         fired = watch.minutes(7, lambda: filler.write(bytes(100000)), step=900)
     assert fired == {"DiskFillsUp"}

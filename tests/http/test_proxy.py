@@ -317,7 +317,7 @@ def serve_once(listener, heads):
         with peer:
             peer.settimeout(60)
             heads.append(peer.recv(1 << 16).decode("latin-1"))
-            peer.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+            peer.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\nConnection: close\r\n\r\nready\n")
 
 
 def test_proxy_sets_request_ids(start_proxy):
@@ -345,6 +345,21 @@ def test_proxy_sets_request_ids(start_proxy):
     assert ids[0] == [GIVEN]
     for made in ids[1:]:
         assert len(made) == 1 and re.fullmatch(r"[A-Za-z0-9._:-]{8,64}", made[0]), ids
+
+
+def test_a_full_disk_does_not_hide_images(start, start_proxy, tmp_path):
+    log = tmp_path / "access"
+    daemon = start()
+    url = daemon.image(pictures.photo_jpeg(64, 48, 1))["url"]
+    daemon.stop()
+    daemon = start("limits.free_bytes=4096G", f"log.access_file={log}",
+                   store=daemon.store)
+    assert daemon.get("/readyz").status == 503
+    proxy = start_proxy(daemon.port)
+    assert eventually(proxy.is_up, 30), proxy.log.read_text()
+    if "haproxy" in proxy.process.args[0]:  # nginx has no checks
+        assert eventually(lambda: log.read_text().count("/readyz") > 4, 60)
+    assert proxy.request("GET", url)[0] == 200
 
 
 def test_proxy_survives_a_restart_of_the_daemon(start, start_proxy):

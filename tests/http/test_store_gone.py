@@ -1,6 +1,8 @@
 """A store that is deleted while the daemon serves, and made again: the daemon logs it and goes on."""
 
+import os
 import shutil
+import subprocess
 
 import pytest
 
@@ -122,3 +124,38 @@ def test_new_store_is_locked(daemon):
     settings = [f"server.root={daemon.store}", "server.listen=127.0.0.1:0", "server.user=root"]
     second = run(*overrides(*settings), timeout=20)
     assert second.returncode != 0 and "another darkroomd uses this store" in second.stderr
+
+
+@pytest.fixture
+def disk(tmp_path):
+    """Mounts a file system of 4 MB."""
+    path = tmp_path / "disk"
+    path.mkdir()
+    if os.geteuid() or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", path],
+                                      check=False).returncode:
+        pytest.skip("needs the right to mount")
+    yield path
+    subprocess.run(["umount", "-l", path], check=True)
+
+
+def test_a_disk_that_takes_no_image_is_not_ready(start, disk):
+    daemon = start("limits.free_bytes=1M", store=disk / "store")
+    image = daemon.image(SMALL)
+
+    def becomes(status, slug, metric):
+        def is_so():
+            answer = daemon.get("/readyz")
+            return answer.status == status and (status == 200 or answer.slug == slug)
+        return (eventually(is_so) and daemon.get(image["url"]).status == 200
+                and Metrics(daemon.get("/metrics").body)("darkroom_ready") == metric)
+
+    assert becomes(200, "", 1)
+    (disk / "filler").write_bytes(bytes(shutil.disk_usage(disk).free - (1 << 20) + 4096))
+    assert becomes(503, "storage-full", 0)
+    (disk / "filler").unlink()
+    assert becomes(200, "", 1)
+    subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
+    assert becomes(503, "storage-read-only", 0)
+    subprocess.run(["mount", "-o", "remount,rw", disk], check=True)
+    assert becomes(200, "", 1)
+    assert daemon.image(SMALL)
