@@ -53,7 +53,7 @@ _darkroomd() {
 			esac
 			return
 		elif [ "${COMP_WORDS[i]}" = token ]; then
-			[ $((COMP_CWORD - i)) -lt 2 ] || _darkroom_words "upload delete" "$word"
+			[ $((COMP_CWORD - i)) -lt 2 ] || _darkroom_words "upload delete list own original sign" "$word"
 			return
 		fi
 	done

@@ -40,11 +40,8 @@ static_assert(TOKEN_NAME_MAX == 64, "a message names it");
 static const struct {
 	const char *name;
 	enum token_scope scope;
-} scopes[] = { { "upload", TOKEN_UPLOAD },
-	       { "delete", TOKEN_DELETE },
-	       { "list", TOKEN_LIST },
-	       { "original", TOKEN_ORIGINAL },
-	       { "sign", TOKEN_SIGN } };
+} scopes[] = { { "upload", TOKEN_UPLOAD },     { "delete", TOKEN_DELETE }, { "list", TOKEN_LIST },
+	       { "original", TOKEN_ORIGINAL }, { "sign", TOKEN_SIGN },     { "own", TOKEN_OWN } };
 
 static const struct {
 	const char *name;
@@ -188,8 +185,8 @@ static const char *read_line(const char *at, const char *end, struct token *toke
 		if (!token_add_right(word, length, &token->scopes, &token->quota))
 			return "expected " TOKEN_RIGHTS_FORM ", or nothing, after the hash";
 	}
-	if (!token->scopes)
-		token->scopes = TOKEN_SCOPES_UNSAID;
+	if (!(token->scopes & ~(unsigned)TOKEN_OWN))
+		token->scopes |= TOKEN_SCOPES_UNSAID;
 	return NULL;
 }
 

@@ -31,8 +31,10 @@ enum token_scope {
 	TOKEN_LIST = 4,
 	TOKEN_ORIGINAL = 8,
 	TOKEN_SIGN = 16,
-	/* Those of a line without one. Originals have the place where a picture was taken, and a
-	 * token that may sign makes its hash a secret, so these scopes must be named. */
+	TOKEN_OWN = 32, /* lists and deletes only images that the token has uploaded */
+	/* Those of a line without one; new lines have TOKEN_OWN as well. Originals have the place
+	 * where a picture was taken, and a token that may sign makes its hash a secret, so these
+	 * scopes must be named. */
 	TOKEN_SCOPES_UNSAID = TOKEN_UPLOAD | TOKEN_DELETE | TOKEN_LIST
 };
 
@@ -99,9 +101,9 @@ void tokens_each(struct tokens *t,
 /* Reads a scope or a quota, such as "upload", "images=1000", "bytes=20G" and "uploads=500", and
  * adds it to the rights. Returns false if it is neither. */
 bool token_add_right(const char *word, size_t length, unsigned *scopes, struct token_quota *quota);
-#define TOKEN_RIGHTS_FORM                                                                       \
-	"upload, delete, list, original or sign, or images=, bytes= or uploads= with a number " \
-	"above 0"
+#define TOKEN_RIGHTS_FORM                                                                     \
+	"upload, delete, list, own, original or sign, or images=, bytes= or uploads= with a " \
+	"number above 0"
 
 /* Appends the scopes and the quotas in the file's notation, each after a space. */
 void token_print_rights(unsigned scopes, const struct token_quota *quota, struct text *to);

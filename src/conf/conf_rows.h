@@ -203,10 +203,11 @@ SECTION(access)
 PATH(access, tokens_file, OR_EMPTY, "", FIXED,
      "File of the tokens that POST, DELETE and lists need (Authorization: Bearer\n"
      "TOKEN). darkroomd token makes a token and its line: NAME HASH [upload] [delete]\n"
-     "[list] [original] [sign] [images=N] [bytes=N] [uploads=N], see darkroomd(8). A\n"
-     "line without a scope allows upload, delete and list. The file is reloaded when\n"
-     "it changes. If it is wrong, the tokens stay as they were. The daemon's user\n"
-     "must be able to read it, others should not. Empty: requests need no token.")
+     "[list] [own] [original] [sign] [images=N] [bytes=N] [uploads=N], see\n"
+     "darkroomd(8). A line without a scope allows upload, delete and list of all\n"
+     "images; new lines have own. The file is reloaded when it changes. If it is\n"
+     "wrong, the tokens stay as they were. The daemon's user must be able to read it,\n"
+     "others should not. Empty: requests need no token.")
 SECTION_END(access)
 
 SECTION(store)

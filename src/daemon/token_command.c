@@ -110,6 +110,7 @@ int verb_token(char *const *words, size_t count)
 	for (size_t i = 1; i < count; i++)
 		if (!token_add_right(words[i], strlen(words[i]), &set, &quota))
 			return usage("expected " TOKEN_RIGHTS_FORM ", after the name");
+	set = set ? set : TOKEN_SCOPES_UNSAID | TOKEN_OWN;
 	text_init(&rights, rights_data, sizeof rights_data);
 	token_print_rights(set, &quota, &rights);
 	if (!make_token(token, sizeof token))

@@ -222,6 +222,7 @@ struct conn {
 	bool has_share; /* otherwise the payer stands for many clients, and has no limit */
 	char token_name[UPLOAD_TOKEN_MAX]; /* "": none was needed */
 	struct token_quota quota;          /* of the token */
+	bool sees_own;                     /* it lists and deletes only its own images */
 	struct signed_upload permission;
 	const char *challenge; /* static: of a problem with the token; otherwise NULL */
 	/* an upload: admit_upload.c, form_decode */

@@ -263,6 +263,7 @@ static bool allows(struct tokens *tokens, struct conn *c, enum token_scope scope
 	static_assert(sizeof c->token_name == TOKEN_NAME_MAX, "a name is copied whole");
 	memcpy(c->token_name, token.name, TOKEN_NAME_MAX); /* for the log and image.json */
 	c->quota = token.quota;
+	c->sees_own = token.scopes & TOKEN_OWN;
 	if (!(token.scopes & scope))
 		return refuse_scope(c, scope);
 	static_assert(sizeof c->payer.address <= sizeof token.hash, "it stands for the token");
@@ -300,6 +301,7 @@ bool authorization_allows(struct tokens *tokens, struct conn *c)
 	c->payer = client_key_of(&c->client, (unsigned)conn_conf(c)->experiment.client_ipv6_prefix);
 	c->has_share = !client_is_local(&c->client); /* a proxy stands for many */
 	c->token_name[0] = '\0';
+	c->sees_own = false;
 	c->quota = (struct token_quota){ 0 };
 	c->permission = (struct signed_upload){ .images = 0 };
 	if (c->route.kind == ROUTE_LIST)

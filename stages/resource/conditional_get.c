@@ -244,17 +244,32 @@ enum conn_step found_respond(struct visit *v, struct conn *c)
 
 /* ---- DELETE ---- */
 
+/* Returns whether what was found is an image of the request's token; otherwise sets the problem. */
+static bool is_of_token(struct conn *c)
+{
+	char data[STORED_IMAGE_MAX + 1];
+	int length = c->job.found.fd < 0 ? -1 : stored_image_read(c->job.found.fd, data);
+
+	if (length >= 0 && stored_image_is_of(data, (size_t)length, c->token_name))
+		return true;
+	problem_set(&c->problem, 403, "forbidden", "the token removes only images of its own");
+	return false;
+}
+
 bool found_may_be_removed(struct conn *c)
 {
 	const struct store_found *found = &c->job.found;
 	/* not stored: nothing to compare it with */
 	struct validity validity = { .etag = "\"spooled\"", .modified = ulid_time(c->route.id) };
 	bool exists = found->fd != -ENOENT || found->is_spooled;
+	bool is_own = !exists || !c->sees_own || is_of_token(c);
 
 	if (found->fd >= 0) {
 		validity = read_validity(c);
 		close_found(c);
 	}
+	if (!is_own)
+		return false;
 	if (!exists || check_preconditions(c, &validity) == PRECONDITION_TRUE)
 		return true;
 	set_precondition_failed(c);

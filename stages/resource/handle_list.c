@@ -145,6 +145,7 @@ enum conn_step handle_list(struct visit *v, struct conn *c)
 		problem_set(&c->problem, 503, "overloaded", "%u lists are being made", AT_ONCE_MAX);
 		return end(c, list);
 	}
+	list->owner = c->sees_own ? c->token_name : NULL;
 	conn_ask(v, c, listed);
 	c->job.list = list;
 	conn_send_job(v, c, DISK_LIST);

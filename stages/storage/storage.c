@@ -347,6 +347,14 @@ static void append(const char *data, size_t length, uint64_t expires, void *arg)
 	text_puts(images, visible < length ? "}" : "");
 }
 
+static void append_own(const char *data, size_t length, uint64_t expires, void *arg)
+{
+	struct stored_list *list = arg;
+
+	if (!list->owner || stored_image_is_of(data, length, list->owner))
+		append(data, length, expires, &list->images);
+}
+
 int stored_list_append(struct text *images, struct storage *st, const char *id)
 {
 	size_t before = images->length;
@@ -362,7 +370,7 @@ int stored_list_make(struct stored_list *list, struct storage *st)
 	text_puts(&list->images, "[");
 	int err = st->class->list(st, &list->page);
 	if (!err) {
-		err = st->class->read(st, list->id, list->page.count, append, &list->images);
+		err = st->class->read(st, list->id, list->page.count, append_own, list);
 		/* An image of files that cannot be read is left out, as a damaged one. */
 		err = st->class->is_shared ? err : 0;
 	}

@@ -184,6 +184,8 @@ int storage_explain(struct storage *st, struct storage_explanation *e);
 
 struct stored_list {
 	struct store_page page; /* its order, bounds and `max` are the request */
+	const char *owner; /* the token whose images it has, as far as they are in the page; NULL:
+	                      all */
 	char id[STORED_LIST_MAX][ULID_LENGTH + 1];
 	/* the result: a JSON array of what GET /images/{id} responds */
 	struct text images; /* growable; the owner calls text_fini() */

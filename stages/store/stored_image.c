@@ -92,6 +92,18 @@ bool stored_image_says_skipped(const char *data, size_t length, const char *vari
 	return false;
 }
 
+bool stored_image_is_of(const char *data, size_t length, const char *token)
+{
+	const char *all = json_reader_check(data, length);
+	const char *record = all ? json_reader_member(all, STORED_RECORD) : NULL;
+	const char *upload = record ? json_reader_member(record, "upload") : NULL;
+	char name[SPOOL_TOKEN_MAX];
+
+	return upload &&
+	       json_reader_ascii(json_reader_member(upload, "token"), name, sizeof name) &&
+	       strcmp(name, token) == 0;
+}
+
 /* ---- what it says ---- */
 
 bool stored_file_is_named(const char *name)

@@ -48,6 +48,10 @@ int stored_image_read_public(int fd, struct text *to);
 /* Returns whether the text of an image.json says that the variant was skipped under load. */
 bool stored_image_says_skipped(const char *data, size_t length, const char *variant);
 
+/* Returns whether the text of an image.json says that the image was uploaded with the token of that
+ * name. */
+bool stored_image_is_of(const char *data, size_t length, const char *token);
+
 /* ---- what it says ---- */
 
 #define STORED_NAME_MAX (CONF_NAME_MAX + 5) /* bytes of a file's name, with the zero */

@@ -27,8 +27,8 @@ static void print(const struct reading *r, struct text *to)
 		const struct token *t = &r->token[i];
 
 		assert(token_name_is_valid(t->name, strlen(t->name)));
-		assert(t->scopes &&
-		       t->scopes <= (TOKEN_SCOPES_UNSAID | TOKEN_ORIGINAL | TOKEN_SIGN));
+		assert(t->scopes && t->scopes <= (TOKEN_SCOPES_UNSAID | TOKEN_ORIGINAL |
+		                                  TOKEN_SIGN | TOKEN_OWN));
 		text_printf(to, "%s ", t->name);
 		for (size_t k = 0; k < TOKEN_HASH_SIZE; k++)
 			text_printf(to, "%02x", t->hash[k]);

@@ -7,11 +7,13 @@ import pytest
 import pictures
 from client import form_files
 from darkroom import Daemon, eventually
+from s3_fixtures import begin, store  # noqa: F401 (fixtures)
 from store_files import directory_of, move_to_old_place
 from test_tokens import File, make
 from uploads import coming_and_going
 
 SMALL = pictures.photo_jpeg(60, 40, 3)
+GONE = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
 
 
 def upload(daemon, count, **options):
@@ -26,11 +28,11 @@ def ids(answer):
     return [image["id"] for image in answer.json()["images"]]
 
 
-def follow(client, url):
+def follow(client, url, headers=()):
     """Returns the ids of all pages."""
     found = []
     while url:
-        answer = client.request("GET", url)
+        answer = client.request("GET", url, headers=headers)
         found += ids(answer)
         url = answer.json().get("next")
         assert (answer["link"] == f'<{url}>; rel="next"') if url else answer["link"] is None
@@ -52,6 +54,36 @@ def test_pages_are_in_order_and_have_links(start):
         assert c.request("GET", "/images").json()["images"][5] == c.request(
             "GET", f"/images/{images[5]}").json()
         assert c.request("HEAD", "/images").status == 200
+
+
+@pytest.mark.parametrize("kind", ["files", "s3"])
+def test_a_token_with_own_lists_and_deletes_only_its_images(request, tmp_path, kind):
+    """A new token has it, and a line without a scope, as earlier versions made it, has not."""
+    (mine, line), (other, other_line), (old, old_line) = map(make, ("mine", "other", "old"))
+    path = tmp_path / "tokens"
+    path.write_text(f"{line}\n{other_line}\n{' '.join(old_line.split()[:2])}\n")
+    path.chmod(0o600)
+    settings = [f"access.tokens_file={path}"]
+    daemon = request.getfixturevalue("start" if kind == "files" else "begin")(*settings)
+    bearer = {token: [("Authorization", f"Bearer {token}")] for token in (mine, other, old)}
+    images = [(token, upload(daemon, 1, headers=bearer[token])[0]) for token in (mine, other) * 3]
+
+    def own(token):
+        return [ident for owner, ident in images if token in (owner, old)]
+    with daemon.client() as c:
+        for token in (mine, other, old):
+            assert follow(c, "/images", bearer[token]) == own(token)
+            assert follow(c, "/images?limit=1", bearer[token]) == own(token)
+        page = c.request("GET", "/images?limit=2", headers=bearer[mine])
+        assert ids(page) == own(mine)[:1]  # one more was read, and none behind it
+        assert f"after={images[1][1]}&" in page.json()["next"]
+        url = f"/images/{own(mine)[0]}"
+        answer = c.request("DELETE", url, headers=bearer[other])
+        assert (answer.status, answer.slug) == (403, "forbidden")
+        assert c.request("GET", url).status == 200
+        assert c.request("DELETE", f"/images/{GONE}", headers=bearer[other]).status == 404
+        assert c.request("DELETE", url, headers=bearer[mine]).status == 204
+        assert c.request("DELETE", f"/images/{own(other)[0]}", headers=bearer[old]).status == 204
 
 
 def test_an_empty_store_has_an_empty_list(start):

@@ -22,7 +22,8 @@ def make(name, *scopes):
     assert done.returncode == 0 and "not kept anywhere" in done.stderr
     token, line = done.stdout.splitlines()
     assert re.fullmatch(r"darkroom_[A-Za-z0-9_-]{43}", token) and token not in line
-    assert re.fullmatch(rf"{name} [0-9a-f]{{64}}{''.join(' ' + s for s in scopes)}", line)
+    said = scopes or ("upload", "delete", "list", "own")
+    assert re.fullmatch(rf"{name} [0-9a-f]{{64}}{''.join(' ' + s for s in said)}", line)
     return token, line
 
 

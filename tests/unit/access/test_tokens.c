@@ -128,15 +128,18 @@ static void messages_name_the_line_without_its_words(void **state)
 	REFUSE("#\nfirst ba7816bf\n", "2", "expected a SHA-256 hash");
 	REFUSE("first ga7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad\n", "1",
 	       "expected a SHA-256 hash");
-	REFUSE("first " ABC " all\n", "1", "expected upload, delete, list, original or sign");
-	REFUSE("first " ABC " images=\n", "1", "expected upload, delete, list, original or sign");
-	REFUSE("first " ABC " images=0\n", "1", "expected upload, delete, list, original or sign");
+	REFUSE("first " ABC " all\n", "1", "expected upload, delete, list, own, original or sign");
+	REFUSE("first " ABC " images=\n", "1",
+	       "expected upload, delete, list, own, original or sign");
+	REFUSE("first " ABC " images=0\n", "1",
+	       "expected upload, delete, list, own, original or sign");
 	/* It would be written with more digits than are read. */
 	REFUSE("first " ABC " bytes=9789999T\n", "1",
-	       "expected upload, delete, list, original or sign");
-	REFUSE("first " ABC " bytes=1X\n", "1", "expected upload, delete, list, original or sign");
+	       "expected upload, delete, list, own, original or sign");
+	REFUSE("first " ABC " bytes=1X\n", "1",
+	       "expected upload, delete, list, own, original or sign");
 	REFUSE("first " ABC " bytes=999999999999999T\n", "1",
-	       "expected upload, delete, list, original or sign");
+	       "expected upload, delete, list, own, original or sign");
 	REFUSE("first " ABC "\0 upload\n", "1", "expected a SHA-256 hash");
 	REFUSE("fi/rst " ABC "\n", "1", "expected NAME");
 	REFUSE("first\0 " ABC "\n", "1", "expected NAME");
