@@ -23,7 +23,7 @@ def closed(bench, name, path, connections, number, options=(), preload=""):
         bench.warm_up(daemon, connections)
         before = daemon.stats()
         report, rows = bench.load(daemon, "-c", connections, "--seed", number + 1,
-                                  *(["-n", bench.requests] if bench.requests else []))
+                                  *bench.of_run())
         stats = daemon.stats()
     return {"configuration": name, "connections": connections,
             **run.summary(report, rows, bench.server_cores()),

@@ -4,7 +4,6 @@ measurement."""
 import collections
 import statistics
 import sys
-import threading
 import time
 
 
@@ -38,7 +37,7 @@ class Progress:
     def __init__(self, jobs, out=sys.stderr):
         self.left, self.count, self.done = list(jobs), len(jobs), 0
         self.times = collections.defaultdict(list)
-        self.out, self.is_terminal = out, out.isatty()
+        self.out = out
 
     def remaining(self):
         """Returns the remaining seconds, by the times of earlier jobs of the same kind, or by a
@@ -49,27 +48,21 @@ class Progress:
         times = self.times[job.kind]
         return statistics.mean(times) if times else job.guess_s
 
-    def _line(self, job, seconds):
-        left = max(0, self.remaining() - seconds)
+    def _line(self, job):
+        left = self.remaining()
         return f"[{self.done + 1}/{self.count}] round {job.round + 1}: {job.kind}, {job.name}"\
             f"{f', {job.workload} connections' if job.workload else ''}; "\
             f"{duration(left)} left, until {clock(left)}"
 
     def run(self, job):
         """Runs a job. Returns its result."""
-        start, over = time.monotonic(), threading.Event()
-        if self.is_terminal:
-            watcher = threading.Thread(target=self._watch, args=(job, start, over))
-            watcher.start()
-        else:
-            print(self._line(job, 0), file=self.out, flush=True)
+        start = time.monotonic()
+        print(("\r\033[K" if self.out.isatty() else "") + self._line(job),
+              end="" if self.out.isatty() else "\n", file=self.out, flush=True)
         try:
             result = job.measure()
         finally:
-            over.set()
-            if self.is_terminal:
-                watcher.join()
-                print("\r\033[K", end="", file=self.out, flush=True)
+            print("\r\033[K" if self.out.isatty() else "", end="", file=self.out, flush=True)
         self.times[job.kind].append(time.monotonic() - start)
         return result
 
@@ -77,10 +70,3 @@ class Progress:
         """Notes that a job has been done; before that it may run repeatedly."""
         self.left.remove(job)
         self.done += 1
-
-    def _watch(self, job, start, over):
-        while True:
-            print("\r\033[K" + self._line(job, time.monotonic() - start), end="",
-                  file=self.out, flush=True)
-            if over.wait(1):
-                return

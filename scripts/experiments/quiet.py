@@ -21,13 +21,13 @@ def wait(most, sleep=time.sleep, usage=machine.Usage):
                  f"{WAIT_S // 60} minutes; the same command continues")
 
 
-def lines(job, measure, most, waits=None, usage=machine.Usage):
+def lines(job, measure, most, waits=None, usage=None):
     """Yields what a job has measured, with the load of the machine: at most REPEATS lines of the
-    kind "disturbed", and then a good one. most: the share of the CPUs that other programs may use."""
+    kind "disturbed", and then a good one. most: the share of the CPUs that others may use."""
     for _ in range(REPEATS + 1):
         line = {"kind": job.kind, "name": job.name, "workload": job.workload, "round": job.round,
                 "begun": round(time.time(), 3), "load_average": round(machine.load_average(), 2)}
-        watched = usage()
+        watched = (usage or machine.Usage)()
         line |= measure(job)
         line["others_cpu_share"] = share = watched.of_others()
         if share <= most or job.kind in INSENSITIVE:

@@ -131,6 +131,10 @@ class Bench:
             self.requests = max(1, round(self.run_s * report["responses"] / max(
                 report["makespan_s"], report["stored_s"])))
 
+    def of_run(self):
+        """Returns arguments of darkroom-load for the requests of a run."""
+        return ["-n", self.requests] if self.requests else []
+
     def sweep(self, is_over):
         """Removes the stores of earlier runs after a round, or if space is short."""
         if not is_over and shutil.disk_usage(self.work).free > SPACE_BYTES:

@@ -11,6 +11,7 @@ import json
 import pathlib
 import statistics
 
+import quiet
 import run
 from job import Job
 from machine import ROOT
@@ -20,6 +21,7 @@ POLICIES = ("drain", "cohort", "mg1", "srpt", "dbr", "color", "seda", "thread-pe
 LOADS = (0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 1.0, 1.2, 1.4)
 ROUNDS = 4
 CONNECTIONS, THREADS = 4000, 64  # THREADS: the most of a group, so of thread-per-connection
+GRAPH = (*PAPER_SERVER, "server.respond_after=store")
 PASSES = 3                       # over all files, alone
 BURST = (4, 0.1, 1.0)            # factor of the rate, for so many seconds, every so many seconds
 ARRIVALS = ("poisson", "bursts")
@@ -41,25 +43,28 @@ def jobs(options, bench, number):
 
 
 def _alone(options, bench):
-    """Returns the capacity and the time alone of each file. They are measured once, and stored with
-    the results."""
+    """Returns the capacity and the time alone of each file. They are measured once, undisturbed,
+    and stored with the results."""
     path = options.out / "slowdown.json"
     if not path.exists():
-        with bench.daemon(ROOT / "conf" / "drain.ini") as daemon:
-            bench.warm_up(daemon, 16)
-            report, _ = bench.load(daemon, "-c", 16, *(["-n", bench.requests] if bench.requests
-                                                       else []))
-            passes = [bench.load(daemon, "-c", 1, "--seed", seed)[1] for seed in range(PASSES)]
-        times = {}
-        for row in (row for rows in passes for row in rows):
-            times.setdefault(pathlib.Path(row["file"]).name, []).append(
-                float(row["done"]) - float(row["start"]))
-        path.write_text(json.dumps({
-            "capacity_per_s": report["responses"] / max(report["makespan_s"], report["stored_s"]),
-            "alone_s": {name: statistics.median(own) for name, own in sorted(times.items())}})
-            + "\n")
+        one = Job("alone", "drain", 0, 0, lambda: _measure_alone(bench), 0)
+        *_, line = quiet.lines(one, lambda each: each.measure(), options.others / 100)
+        path.write_text(json.dumps(line) + "\n")
     found = json.loads(path.read_text())
     return found["capacity_per_s"], found["alone_s"]
+
+
+def _measure_alone(bench):
+    with bench.daemon(ROOT / "conf" / "drain.ini", GRAPH) as daemon:
+        bench.warm_up(daemon, 16)
+        report, _ = bench.load(daemon, "-c", 16, *bench.of_run())
+        passes = [bench.load(daemon, "-c", 1, "--seed", seed)[1] for seed in range(PASSES)]
+    times = {}
+    for row in (row for rows in passes for row in rows):
+        times.setdefault(pathlib.Path(row["file"]).name, []).append(
+            float(row["done"]) - float(row["start"]))
+    return {"capacity_per_s": report["responses"] / max(report["makespan_s"], report["stored_s"]),
+            "alone_s": {name: statistics.median(own) for name, own in sorted(times.items())}}
 
 
 def _arguments(arrivals, rate, seconds):
@@ -75,8 +80,8 @@ def _arguments(arrivals, rate, seconds):
 def _measure(options, bench, configuration, arrivals, load, number):
     capacity, alone = _alone(options, bench)
     rate, seconds = load * capacity, options.run_s or 2
-    settings, connections = [*PAPER_SERVER, f"limits.connections={CONNECTIONS + 16}",
-                             "limits.body_timeout=10m", "server.respond_after=store"], CONNECTIONS
+    settings, connections = [*GRAPH, f"limits.connections={CONNECTIONS + 16}",
+                             "limits.body_timeout=10m"], CONNECTIONS
     if configuration.policy == "thread-per-connection":
         settings.append(f"scheduler.threads={THREADS}")
         connections = THREADS

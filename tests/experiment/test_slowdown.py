@@ -1,8 +1,11 @@
 """The oracles of slowdown by known answers and by a clock of small steps, and its percentiles."""
 
 import random
+import types
 
+import machine
 import pytest
+import quiet
 import slowdown
 
 
@@ -91,6 +94,19 @@ def test_bursts_have_the_same_mean_rate(arrivals):
         requests += float(words[1]) * (float(factor) - 1) * float(length) / 1000
         assert 0 <= float(start) < 10
     assert requests == pytest.approx(2600, rel=1e-5)
+
+
+def test_times_alone_are_measured_undisturbed_and_once(tmp_path, monkeypatch):
+    shares, times = [0.3, 0.01], iter((7.0, 5.0))
+    monkeypatch.setattr(quiet, "wait", lambda most: None)
+    monkeypatch.setattr(machine, "Usage", lambda: types.SimpleNamespace(
+        of_others=lambda: shares.pop(0)))
+    monkeypatch.setattr(slowdown, "_measure_alone", lambda bench: {
+        "capacity_per_s": 100.0, "alone_s": {"a.jpg": next(times)}})
+    options = types.SimpleNamespace(out=tmp_path, others=5)
+    for _ in range(2):
+        assert slowdown._alone(options, None) == (100.0, {"a.jpg": 5.0})
+    assert not shares
 
 
 def test_an_oracle_has_the_arrivals_of_one_policy():
