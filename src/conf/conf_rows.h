@@ -368,8 +368,8 @@ CHOICE(overload, controller,
        "backlog", LIVE,
        "What decides whether an upload is admitted:\n"
        "  backlog  as much is admitted as the machine, measured while it is busy, can\n"
-       "           process within target_p90; clients take turns, so an upload that\n"
-       "           ends in time is admitted however much other clients have sent\n"
+       "           process within target_p90; a client that has had more than others\n"
+       "           finds less room, and files of all sizes are refused equally often\n"
        "  welsh    uploads per second, moved until target_p90 is met (SEDA, 2002)\n"
        "  off      nothing but limits.images_in_flight\n"
        "Nothing is refused while a core has fewer than two images to process, or while\n"

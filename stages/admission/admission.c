@@ -193,13 +193,6 @@ bool admission_ask(struct admission *a, const struct conf *conf, const struct cl
 	return take_rate(a, conf, client, problem);
 }
 
-bool admission_is_heavy(struct admission *a, const struct client *client)
-{
-	uint64_t all = admission_in_flight(a);
-
-	return !client->is_local && clients_count(&a->clients, client, CLIENT_IMAGES) * 4 > all * 3;
-}
-
 /* Counts n images of the client, and the rate of all but the first. Returns false with the problem
  * set if they are too many. */
 static bool count_client(struct admission *a, struct admitted *u, const struct conf *conf,
@@ -238,13 +231,14 @@ static bool admit(struct admission *a, struct admission_waiter *w)
 
 	w->class = class_now(a, w->class);
 	w->ticket.client = w->client.slot;
+	w->ticket.has_all_room = w->client.is_local;
 	w->full_stage = (unsigned)(graph_full_stage(a->graph, now_ns) + 1);
 	if (w->full_stage)
 		stages = OVERLOAD_STAGES_HAVE_ENOUGH;
 	else if (graph_is_growing(a->graph))
 		stages = OVERLOAD_STAGES_CAN_GROW;
-	bool is_admitted = overload_admit(&a->overload, w->class, w->work, w->is_heavy, stages,
-	                                  &w->ticket, now_ns);
+	bool is_admitted =
+		overload_admit(&a->overload, w->class, w->work, stages, &w->ticket, now_ns);
 
 	log_levels(a);
 	return is_admitted;

@@ -32,7 +32,6 @@ struct admission_waiter {
 	unsigned instance; /* of accept_read */
 	unsigned class;
 	uint64_t work;
-	bool is_heavy; /* admission_is_heavy() */
 	struct client client;
 	unsigned full_stage; /* that had enough at the last look: its index + 1; 0: none */
 	/* the line's own, under the lock */
@@ -108,10 +107,6 @@ void admission_change(struct admission *a, const struct conf *conf);
  * admission_begin() looks again when their number is known. */
 bool admission_ask(struct admission *a, const struct conf *conf, const struct client *client,
                    struct problem *problem);
-
-/* Returns whether the client has more than three quarters of all images in flight. An address of
- * this machine has not: it may be a proxy. */
-bool admission_is_heavy(struct admission *a, const struct client *client);
 
 /* Returns whether an upload of w->work is admitted. w->ticket then holds its place, until
  * admission_begin() or admission_cancel(). may_wait: an upload that is not admitted is in the line,

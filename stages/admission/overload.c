@@ -17,7 +17,7 @@
 #define COLD_IMAGES 256        /* admitted before the capacity is known */
 #define FIRST_MEASURE_IMAGES 8 /* that the first estimate of it needs */
 #define IDLE_STEPS_MAX 1000    /* intervals without a request that are made up for */
-#define HEAVY_SHARE 0.75       /* of the room, for a client that has most of the images */
+#define QUANTA 16              /* of one client's work in flight, in the room */
 #define BUSY_NS (5 * NS_PER_S) /* time constant of the share of busy time */
 #define BUSY_BELOW 0.4         /* then the images could take twice as long */
 #define BUCKET_S 0.1           /* what the bucket holds, at the current rate */
@@ -411,16 +411,23 @@ static double share_of(const struct overload *o, unsigned class, struct load loa
 	return (double)load.images / COLD_IMAGES;
 }
 
-/* Returns whether the client's turn comes soon enough, whatever other clients have in flight. */
-static bool has_turn(const struct overload *o, unsigned class, uint64_t ahead)
+/* Returns what the client finds. */
+static struct shares_view view_of(struct overload *o, unsigned class,
+                                  const struct overload_ticket *ticket, uint64_t now_ns)
 {
-	const struct load load = { ahead / WORK_PER_IMAGE, ahead };
+	uint64_t quantum = o->control.capacity > 0
+	                           ? (uint64_t)(control_backlog_limit(&o->control, class) / QUANTA)
+	                           : UINT64_MAX;
+	struct shares_view view = shares_look(&o->shares, ticket->client, quantum, now_ns);
 
-	return o->params.controller == CONF_CONTROLLER_BACKLOG && share_of(o, class, load) < 1;
+	if (ticket->has_all_room)
+		view = (struct shares_view){ .work = view.work, .room = 1 };
+	return view;
 }
 
-/* Returns whether the controller lets an upload pass. share: of the room, that may be used. */
-static bool may_pass(struct overload *o, unsigned class, double share, uint64_t now_ns)
+/* Returns whether the controller lets an upload pass. */
+static bool may_pass(struct overload *o, unsigned class, const struct shares_view *view,
+                     uint64_t now_ns)
 {
 	struct load load = overload_load(o);
 	bool has_token =
@@ -431,7 +438,8 @@ static bool may_pass(struct overload *o, unsigned class, double share, uint64_t 
 		return true;
 	if (o->params.controller == CONF_CONTROLLER_WELSH)
 		return has_token;
-	return share_of(o, class, load) < share;
+	load.work = view->work;
+	return share_of(o, class, load) < view->room;
 }
 
 /* ---- degradation ---- */
@@ -479,22 +487,21 @@ bool overload_is_over(struct overload *o, uint64_t now_ns)
 /* ---- admission ---- */
 
 /* A heavy client adds no step: its images alone would cheapen those of others. */
-bool overload_admit(struct overload *o, unsigned class, uint64_t work, bool is_heavy,
-                    enum overload_stages stages, struct overload_ticket *ticket, uint64_t now_ns)
+bool overload_admit(struct overload *o, unsigned class, uint64_t work, enum overload_stages stages,
+                    struct overload_ticket *ticket, uint64_t now_ns)
 {
 	struct overload_class *own = &o->class[class];
-	double share = is_heavy ? HEAVY_SHARE : 1;
-	uint64_t ahead = shares_look(&o->shares, ticket->client, work, now_ns);
+	struct shares_view view = view_of(o, class, ticket, now_ns);
 
 	account(o, now_ns);
 	advance(o, class, now_ns);
 	o->can_grow = stages == OVERLOAD_STAGES_CAN_GROW;
 	overload_look(o, now_ns);
-	bool has_place = (double)overload_load(o).images < share * (double)o->params.images_max;
+	bool has_place = (double)overload_load(o).images < view.room * (double)o->params.images_max;
 
 	if (!(has_place && stages != OVERLOAD_STAGES_HAVE_ENOUGH &&
-	      (may_pass(o, class, share, now_ns) || (!is_heavy && has_turn(o, class, ahead)))) &&
-	    !(!is_heavy && degrade_press(&own->degrade, &own->degrade_params, o->looked_ns) &&
+	      may_pass(o, class, &view, now_ns)) &&
+	    !(!view.is_heavy && degrade_press(&own->degrade, &own->degrade_params, o->looked_ns) &&
 	      has_place)) {
 		o->refused++;
 		own->refused++;

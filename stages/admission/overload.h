@@ -7,8 +7,8 @@
  * response time is not a matter of queues, and a refusal would help nothing. And nothing is refused
  * while a pool of threads can still grow (Welsh 2002, 8.2). Images are made in cheaper ways before
  * an upload is refused (struct degrade): each class has a level of its own. Because a lower class
- * has less room, its images are degraded first. The work of a client that has much does not keep
- * others out, because clients have turns: shares.h. The caller passes the time and locks.
+ * has less room, its images are degraded first. A client that has had much leaves a part of the
+ * room to others: shares.h. The caller passes the time and locks.
  *
  * There are two controllers. welsh is the response-time controller of M. Welsh (SEDA, 2002, 7.2.1),
  * with classes (7.2.3). It moves a rate until the 90th percentile meets its target.
@@ -115,7 +115,10 @@ enum overload_stages {
 
 /* An admitted upload whose body has not come yet. */
 struct overload_ticket {
-	unsigned client; /* its slot; set by the caller */
+	/* of the caller */
+	unsigned client;   /* its slot */
+	bool has_all_room; /* whatever it has had: it may stand for many */
+
 	bool is_held;
 	uint64_t work;  /* that is counted as announced */
 	unsigned level; /* of overload.degrade when it was admitted */
@@ -180,11 +183,10 @@ bool overload_is_over(struct overload *o, uint64_t now_ns);
 
 /*
  * An upload of that work arrives. Returns whether it is admitted; *ticket then holds its place
- * until overload_begin() or overload_cancel(). is_heavy: its client has most of the images in
- * flight, and a quarter of the room is for others.
+ * until overload_begin() or overload_cancel().
  */
-bool overload_admit(struct overload *o, unsigned class, uint64_t work, bool is_heavy,
-                    enum overload_stages stages, struct overload_ticket *ticket, uint64_t now_ns);
+bool overload_admit(struct overload *o, unsigned class, uint64_t work, enum overload_stages stages,
+                    struct overload_ticket *ticket, uint64_t now_ns);
 
 /* The upload will not begin. An empty ticket is ignored. */
 void overload_cancel(struct overload *o, struct overload_ticket *ticket, uint64_t now_ns);

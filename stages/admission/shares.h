@@ -10,17 +10,29 @@
  * however many headers come. So a flood of headers takes no room, even from an honest client's
  * address. Images are counted in the same way, but one is expected of any client.
  *
- * Clients have turns (client_turns.h), so that none is served more than another one that waits. So
- * an upload ends when its client has been served its own work, and each other client at most as
- * much (fair queueing: Demers, Keshav & Shenker 1989). The work of a client that has more than that
- * does not delay it. The caller passes the time and locks.
+ * Room is given by deficit, not by size. `recent` is the work of a client that came lately, with a
+ * half-life of SHARES_HALF_LIFE_S. A client whose recent work is 0 may use all room. One with as
+ * much as the typical client leaves SHARES_RESERVE of it free, one with much more up to twice that.
+ * What is typical is the mean over all recent work of its client's recent work. Under overload the
+ * load is as high as the clients in front of their share find room. So the reserve is free for
+ * those behind theirs, as long as these alone do not overload the machine. A refused client falls
+ * behind with time, so its claim grows. The size of an upload does not matter: a large picture is
+ * refused as often as small ones of its client, and delays the next ones of its client for longer.
+ *
+ * Work in flight of one client counts for others up to a quantum, or as much as they have
+ * themselves. Clients have turns (client_turns.h), so more than that does not delay others (fair
+ * queueing: Demers, Keshav & Shenker 1989). The caller passes the time and locks.
  */
 #ifndef DARKROOM_ADMISSION_SHARES_H
 #define DARKROOM_ADMISSION_SHARES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "clients.h"
+
+#define SHARES_HALF_LIFE_S 10
+#define SHARES_RESERVE 0.25 /* of the room */
 
 /* Images, and their work in the unit of overload.h. */
 struct load {
@@ -33,12 +45,14 @@ struct share {
 	struct load come;      /* lately: halved with each window */
 	uint64_t halved_ns;    /* when */
 	struct load claim;     /* of what is announced, as of the last look */
+	double recent;         /* work that has come; in a unit that shrinks by the half-life */
 };
 
 /* All zero at first, but for the window. */
 struct shares {
 	uint64_t window_ns; /* for what has come lately */
 	struct load claims; /* of all clients, as of their last looks */
+	uint64_t unit_ns;   /* when the unit of `recent` was that of work */
 	struct share client[CLIENT_SLOTS];
 };
 
@@ -54,8 +68,15 @@ void shares_begin(struct shares *s, unsigned client, unsigned images, uint64_t w
                   uint64_t now_ns);
 void shares_end(struct shares *s, unsigned client, uint64_t work);
 
-/* Looks at the claims of all clients. Returns the work that is done before an upload of that work
- * by the client ends, with this upload. */
-uint64_t shares_look(struct shares *s, unsigned client, uint64_t work, uint64_t now_ns);
+/* What a client finds. */
+struct shares_view {
+	uint64_t work; /* in flight and claimed, of which others' counts up to the quantum */
+	double room;   /* the share of all room that it may use */
+	bool is_heavy; /* it has three quarters of all recent work */
+};
+
+/* Looks at the claims of all clients, for one of them. */
+struct shares_view shares_look(struct shares *s, unsigned client, uint64_t quantum,
+                               uint64_t now_ns);
 
 #endif

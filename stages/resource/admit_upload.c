@@ -240,9 +240,6 @@ static void prepare(struct conn *c)
 	c->admission.full_stage = 0;
 	c->admission.event = &c->event;
 	c->admission.instance = c->instance;
-	c->admission.is_heavy =
-		conn_conf(c)->overload.when_full == CONF_WHEN_FULL_REFUSE &&
-		admission_is_heavy(&conn_images(c)->admission, &c->admission.client);
 	c->admission.work = (r->is_chunked ? 0 : r->content_length) + WORK_PER_IMAGE;
 }
 

@@ -3,6 +3,8 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
 
@@ -127,8 +129,8 @@ static void nothing_is_refused_while_a_pool_can_grow(void **state)
 	overload_begin(&o, 0, NULL, 100, 100, 0);
 	o.control.class[0].rate = 0.05;
 	o.class[0].tokens = 0;
-	assert_false(overload_admit(&o, 0, 1, false, OVERLOAD_STAGES_FIXED, &ticket, 0));
-	assert_true(overload_admit(&o, 0, 1, false, OVERLOAD_STAGES_CAN_GROW, &ticket, 0));
+	assert_false(overload_admit(&o, 0, 1, OVERLOAD_STAGES_FIXED, &ticket, 0));
+	assert_true(overload_admit(&o, 0, 1, OVERLOAD_STAGES_CAN_GROW, &ticket, 0));
 }
 
 /* Admits an upload, whose body comes at once. */
@@ -136,7 +138,7 @@ static void complete(struct overload *o, unsigned client, uint64_t work, uint64_
 {
 	struct overload_ticket ticket = { .client = client };
 
-	assert_true(overload_admit(o, 0, work, false, OVERLOAD_STAGES_FIXED, &ticket, now_ns));
+	assert_true(overload_admit(o, 0, work, OVERLOAD_STAGES_FIXED, &ticket, now_ns));
 	overload_begin(o, client, &ticket, 1, work, now_ns);
 	overload_end(o, client, work, now_ns);
 }
@@ -159,8 +161,7 @@ static void headers_without_bodies_refuse_nothing(void **state)
 
 		overload_cancel(&o, ticket, now_ns);
 		assert_false(ticket->is_held);
-		assert_true(overload_admit(&o, 0, 1 << 20, false, OVERLOAD_STAGES_FIXED, ticket,
-		                           now_ns));
+		assert_true(overload_admit(&o, 0, 1 << 20, OVERLOAD_STAGES_FIXED, ticket, now_ns));
 		if (n % 100 == 0)
 			complete(&o, n % 200 / 100, 10000, now_ns);
 		assert_true(overload_load(&o).images <= 5 && overload_load(&o).work <= 40000);
@@ -181,26 +182,103 @@ static void announced_uploads_of_a_client_that_completes_them_count(void **state
 		complete(&o, 1, 1000, NS_PER_S);
 	for (unsigned i = 0; i < COUNT_OF(ticket); i++) {
 		ticket[i].client = 1;
-		assert_true(overload_admit(&o, 0, 1000, false, OVERLOAD_STAGES_FIXED, &ticket[i],
-		                           NS_PER_S));
+		assert_true(
+			overload_admit(&o, 0, 1000, OVERLOAD_STAGES_FIXED, &ticket[i], NS_PER_S));
 	}
 	assert_int_equal(overload_load(&o).work, 40000); /* 50 of 200 */
 	assert_int_equal(overload_load(&o).images, 41);
-	struct overload_ticket other = { .client = 2 };
+	struct overload_ticket other = { .client = 1, .has_all_room = true };
 
-	assert_true(overload_admit(&o, 0, 1, false, OVERLOAD_STAGES_FIXED, &other, NS_PER_S));
+	assert_true(overload_admit(&o, 0, 1, OVERLOAD_STAGES_FIXED, &other, NS_PER_S));
 	overload_begin(&o, 3, NULL, 1, 60000, NS_PER_S);
-	assert_false(overload_admit(&o, 0, 60000, false, OVERLOAD_STAGES_FIXED, &other, NS_PER_S));
+	assert_false(overload_admit(&o, 0, 60000, OVERLOAD_STAGES_FIXED, &other, NS_PER_S));
 	/* the claims end with what has come lately */
-	assert_true(overload_admit(&o, 0, 1, false, OVERLOAD_STAGES_FIXED, &other, 10 * NS_PER_S));
+	assert_true(overload_admit(&o, 0, 1, OVERLOAD_STAGES_FIXED, &other, 10 * NS_PER_S));
 	assert_int_equal(overload_load(&o).work, 60000);
 }
 
-static void a_heavy_client_leaves_a_quarter_of_the_room(void **state)
+/* ---- clients and sizes ---- */
+
+/* 5 % of the files take 14 times as long as the others. */
+static void begin_crowd(unsigned clients)
+{
+	sim_begin(CONF_CONTROLLER_BACKLOG, 1);
+	sim.clients = clients;
+	sim.large_share = 0.05;
+	sim.large = 14;
+	sim.service_s = 0.01 / (0.95 + 0.05 * 14);
+}
+
+static double refused_share(bool is_large)
+{
+	return 1 - sim.size[is_large].admitted / sim.size[is_large].offered;
+}
+
+static void large_files_are_refused_as_often_as_small_ones(void **state)
+{
+	static const unsigned clients[] = { 0, 20, 600 };
+	static const double factors[] = { 2, 4, 10 };
+
+	(void)state;
+	for (unsigned i = 0; i < COUNT_OF(clients); i++)
+		for (unsigned k = 0; k < COUNT_OF(factors); k++) {
+			begin_crowd(clients[i]);
+			sim_run(20, factors[k] * 200, 0);
+			sim_run(100, factors[k] * 200, 0);
+			double small = refused_share(false), large = refused_share(true);
+			double goodput = (sim.size[0].admitted + sim.size[1].admitted) / 200;
+
+			if (getenv("VERBOSE"))
+				printf("%u clients, load %g: refused %.3f and %.3f, p90 %.2f and "
+				       "%.2f s, goodput %.3f\n",
+				       clients[i], factors[k], small, large, sim_p90_of_size(false),
+				       sim_p90_of_size(true), goodput);
+			assert_true(small < 1.3 * large && large < 1.3 * small);
+			assert_true(sim_p90_of_size(false) < 1.2 && sim_p90_of_size(true) < 1.2);
+			assert_true(goodput > 0.95);
+		}
+}
+
+/* A client that asks for less than its share is not refused twice in a row, at any overload by
+ * others: its share is a 600th, and a large file a minute is a fifth of that. */
+static void a_client_that_asks_for_little_is_admitted(void **state)
+{
+	static const double factors[] = { 2, 4, 10 };
+
+	(void)state;
+	for (unsigned k = 0; k < COUNT_OF(factors); k++) {
+		begin_crowd(600);
+		sim.rare_s = 60;
+		sim_run(20, factors[k] * 200, 0);
+		sim_run(900, factors[k] * 200, 0);
+		if (getenv("VERBOSE"))
+			printf("load %g: %u refusals in a row, served %.3f of %.3f s\n", factors[k],
+			       sim.rare_refused_most, sim.served[SIM_RARE],
+			       15 * sim.service_s * sim.large);
+		assert_true(sim.rare_refused_most < 2);
+	}
+}
+
+/* A client that sends large files without end gets its share, and not much more. */
+static void a_client_with_large_files_gets_its_share(void **state)
+{
+	(void)state;
+	begin_crowd(100);
+	sim.rare_s = 0.05; /* 20 a second are more than the machine can serve */
+	sim_run(20, 4 * 200, 0);
+	sim_run(300, 4 * 200, 0);
+	double share = 2 * 300 / 101.0;
+
+	if (getenv("VERBOSE"))
+		printf("served %.2f s, share %.2f s\n", sim.served[SIM_RARE], share);
+	assert_true(sim.served[SIM_RARE] > 0.7 * share && sim.served[SIM_RARE] < 1.6 * share);
+}
+
+static void what_a_client_has_had_leaves_a_quarter_of_the_room(void **state)
 {
 	static const uint64_t controllers[] = { CONF_CONTROLLER_BACKLOG, CONF_CONTROLLER_OFF };
-	const unsigned heavy_max[] = { 192, 75 }, all_max[] = { 256, 100 };
-	struct overload_ticket ticket = { 0 };
+	const unsigned own_max[] = { 192, 75 }, all_max[] = { 256, 100 };
+	struct overload_ticket own = { 0 }, other = { .client = 1 };
 	static struct overload o;
 
 	(void)state;
@@ -210,34 +288,16 @@ static void a_heavy_client_leaves_a_quarter_of_the_room(void **state)
 
 		p.images_max = i == 0 ? SIM_IN_FLIGHT_MAX : 100;
 		overload_init(&o, &p, 0);
-		for (; overload_admit(&o, 0, 1, true, OVERLOAD_STAGES_FIXED, &ticket, 0); n++)
-			overload_begin(&o, 0, &ticket, 1, WORK_PER_IMAGE, 0);
-		assert_int_equal(n, heavy_max[i]);
-		for (; overload_admit(&o, 0, 1, false, OVERLOAD_STAGES_FIXED, &ticket, 0); n++)
-			overload_begin(&o, 0, &ticket, 1, WORK_PER_IMAGE, 0);
+		for (; overload_admit(&o, 0, 1, OVERLOAD_STAGES_FIXED, &own, 0); n++)
+			overload_begin(&o, 0, &own, 1, WORK_PER_IMAGE, 0);
+		assert_int_equal(n, own_max[i]);
+		for (; overload_admit(&o, 0, 1, OVERLOAD_STAGES_FIXED, &other, 0); n++)
+			overload_begin(&o, 1, &other, 1, 1, 0);
 		assert_int_equal(n, all_max[i]);
 	}
 }
 
-static void a_heavy_client_leaves_a_quarter_of_the_measured_room(void **state)
-{
-	const struct overload_params p = sim_params(CONF_CONTROLLER_BACKLOG, 1);
-	struct overload_ticket ticket = { 0 };
-	static struct overload o;
-
-	(void)state;
-	overload_init(&o, &p, 0);
-	control_backlog_measure(&o.control, 1000, 1);
-	uint64_t room = (uint64_t)control_backlog_limit(&o.control, 0);
-
-	overload_begin(&o, 0, NULL, 10, room * 3 / 4 - 1, 0);
-	assert_true(overload_admit(&o, 0, 2, true, OVERLOAD_STAGES_FIXED, &ticket, 0));
-	overload_begin(&o, 0, &ticket, 1, 2, 0);
-	assert_false(overload_admit(&o, 0, 2, true, OVERLOAD_STAGES_FIXED, &ticket, 0));
-	assert_true(overload_admit(&o, 0, 2, false, OVERLOAD_STAGES_FIXED, &ticket, 0));
-}
-
-static void a_client_whose_turn_comes_soon_is_admitted(void **state)
+static void much_work_of_one_client_does_not_keep_others_out(void **state)
 {
 	struct overload_params p = sim_params(CONF_CONTROLLER_BACKLOG, 1);
 	struct overload_ticket ticket = { 0 };
@@ -249,14 +309,15 @@ static void a_client_whose_turn_comes_soon_is_admitted(void **state)
 	uint64_t room = (uint64_t)control_backlog_limit(&o.control, 0);
 
 	overload_begin(&o, 0, NULL, 10, 100 * room, 0);
-	assert_false(overload_admit(&o, 0, 2, false, OVERLOAD_STAGES_FIXED, &ticket, 0));
+	assert_false(overload_admit(&o, 0, 2, OVERLOAD_STAGES_FIXED, &ticket, 0));
+	ticket.has_all_room = true;
+	assert_false(overload_admit(&o, 0, 2, OVERLOAD_STAGES_FIXED, &ticket, 0));
 	ticket.client = 1;
-	assert_false(overload_admit(&o, 0, room, false, OVERLOAD_STAGES_FIXED, &ticket, 0));
-	assert_false(overload_admit(&o, 0, 2, false, OVERLOAD_STAGES_HAVE_ENOUGH, &ticket, 0));
-	assert_true(overload_admit(&o, 0, 2, false, OVERLOAD_STAGES_FIXED, &ticket, 0));
+	assert_false(overload_admit(&o, 0, 2, OVERLOAD_STAGES_HAVE_ENOUGH, &ticket, 0));
+	assert_true(overload_admit(&o, 0, 50 * room, OVERLOAD_STAGES_FIXED, &ticket, 0));
 	p.images_max = 10;
 	overload_change(&o, &p, 0);
-	assert_false(overload_admit(&o, 0, 2, false, OVERLOAD_STAGES_FIXED, &ticket, 0));
+	assert_false(overload_admit(&o, 0, 2, OVERLOAD_STAGES_FIXED, &ticket, 0));
 }
 
 static void a_refused_client_is_told_when_to_return(void **state)
@@ -272,10 +333,10 @@ static void a_refused_client_is_told_when_to_return(void **state)
 	overload_begin(&o, 0, NULL, 10, 1000, 0);
 	assert_int_equal(overload_retry_s(&o, 0), 5); /* half of the queue */
 	o.admitted = 1;
-	assert_false(overload_admit(&o, 0, 1, false, OVERLOAD_STAGES_FIXED, &ticket, 0));
+	assert_false(overload_admit(&o, 0, 1, OVERLOAD_STAGES_FIXED, &ticket, 0));
 	assert_int_equal(overload_retry_s(&o, 0), 10); /* one refused for one admitted */
 	for (unsigned i = 0; i < 100; i++)
-		assert_false(overload_admit(&o, 0, 1, false, OVERLOAD_STAGES_FIXED, &ticket, 0));
+		assert_false(overload_admit(&o, 0, 1, OVERLOAD_STAGES_FIXED, &ticket, 0));
 	assert_int_equal(overload_retry_s(&o, 0), OVERLOAD_RETRY_MAX_S);
 }
 
@@ -293,9 +354,11 @@ int main(void)
 		cmocka_unit_test(nothing_is_refused_while_a_pool_can_grow),
 		cmocka_unit_test(headers_without_bodies_refuse_nothing),
 		cmocka_unit_test(announced_uploads_of_a_client_that_completes_them_count),
-		cmocka_unit_test(a_heavy_client_leaves_a_quarter_of_the_room),
-		cmocka_unit_test(a_heavy_client_leaves_a_quarter_of_the_measured_room),
-		cmocka_unit_test(a_client_whose_turn_comes_soon_is_admitted),
+		cmocka_unit_test(large_files_are_refused_as_often_as_small_ones),
+		cmocka_unit_test(a_client_that_asks_for_little_is_admitted),
+		cmocka_unit_test(a_client_with_large_files_gets_its_share),
+		cmocka_unit_test(what_a_client_has_had_leaves_a_quarter_of_the_room),
+		cmocka_unit_test(much_work_of_one_client_does_not_keep_others_out),
 		cmocka_unit_test(a_refused_client_is_told_when_to_return),
 	};
 

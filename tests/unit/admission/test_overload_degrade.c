@@ -179,23 +179,23 @@ static void a_lower_class_is_degraded_first(void **state)
 static void nothing_is_degraded_while_a_pool_can_grow(void **state)
 {
 	struct overload_params p = sim_params(CONF_CONTROLLER_BACKLOG, 1);
-	struct overload_ticket ticket = { 0 };
+	struct overload_ticket ticket = { .has_all_room = true };
 	static struct overload o;
 
 	(void)state;
 	p.degrade_steps = STEPS;
 	overload_init(&o, &p, 0);
 	overload_begin(&o, 0, NULL, 200, 200, 0);
-	assert_true(overload_admit(&o, 0, 1, false, OVERLOAD_STAGES_CAN_GROW, &ticket, NS_PER_S));
+	assert_true(overload_admit(&o, 0, 1, OVERLOAD_STAGES_CAN_GROW, &ticket, NS_PER_S));
 	assert_int_equal(ticket.level, 0);
-	assert_true(overload_admit(&o, 0, 1, false, OVERLOAD_STAGES_FIXED, &ticket, NS_PER_S));
+	assert_true(overload_admit(&o, 0, 1, OVERLOAD_STAGES_FIXED, &ticket, NS_PER_S));
 	assert_int_equal(ticket.level, 1);
 }
 
 static void a_full_daemon_refuses_and_adds_steps(void **state)
 {
 	struct overload_params p = sim_params(CONF_CONTROLLER_BACKLOG, 1);
-	struct overload_ticket ticket = { 0 };
+	struct overload_ticket ticket = { .has_all_room = true };
 	static struct overload o;
 
 	(void)state;
@@ -203,7 +203,7 @@ static void a_full_daemon_refuses_and_adds_steps(void **state)
 	p.images_max = 1;
 	overload_init(&o, &p, 0);
 	overload_begin(&o, 0, NULL, 1, 1, 0);
-	assert_false(overload_admit(&o, 0, 1, false, OVERLOAD_STAGES_FIXED, &ticket, 1));
+	assert_false(overload_admit(&o, 0, 1, OVERLOAD_STAGES_FIXED, &ticket, 1));
 	assert_int_equal(o.class[0].degrade.level, 1);
 	p.degrade_steps = 0; /* a reload */
 	overload_change(&o, &p, 2);

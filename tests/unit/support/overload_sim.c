@@ -78,18 +78,50 @@ static void serve(unsigned core)
 	sim.ends_s[core] = sim.now_s + sim.serving[core].service_s;
 }
 
+static void note_size(const struct sim_job *job, bool is_admitted)
+{
+	struct sim_size *size = &sim.size[job->is_large];
+
+	size->offered += job->service_s;
+	size->admitted += is_admitted ? job->service_s : 0;
+	sim.served[job->client] += is_admitted ? job->service_s : 0;
+	if (job->client != SIM_RARE)
+		return;
+	sim.rare_refused = is_admitted ? 0 : sim.rare_refused + 1;
+	if (sim.rare_refused > sim.rare_refused_most)
+		sim.rare_refused_most = sim.rare_refused;
+}
+
 /* Service takes half a fixed time and half one that is in proportion to the file. */
+static struct sim_job draw_job(unsigned class)
+{
+	bool is_rare = sim.rare_s > 0 && sim.now_s >= sim.rare_next_s;
+	struct sim_job job = { .arrived_s = sim.now_s, .class = class };
+	double size = draw();
+
+	if (sim.clients > 0)
+		job.client = (unsigned)((1 - exp(-draw())) * sim.clients);
+	if (is_rare) {
+		job.client = SIM_RARE;
+		sim.rare_next_s += sim.rare_s;
+	}
+	job.is_large = is_rare || (sim.large_share > 0 && draw() < -log(1 - sim.large_share));
+	if (sim.large_share > 0)
+		size = job.is_large ? 2 * sim.large - 1 : 1;
+	job.service_s = sim.service_s * (0.5 + 0.5 * size);
+	job.work = (uint64_t)(WORK_PER_IMAGE * size) + WORK_PER_IMAGE;
+	return job;
+}
+
 static void arrive(unsigned class)
 {
-	double size = draw();
-	struct sim_job job = { .arrived_s = sim.now_s,
-		               .service_s = sim.service_s * (0.5 + 0.5 * size),
-		               .work = (uint64_t)(WORK_PER_IMAGE * size) + WORK_PER_IMAGE,
-		               .class = class };
-	struct overload_ticket ticket = { 0 };
+	struct sim_job job = draw_job(class);
+	struct overload_ticket ticket = { .client = job.client, .has_all_room = sim.clients == 0 };
+	bool is_admitted = overload_admit(&sim.overload, class, job.work, OVERLOAD_STAGES_FIXED,
+	                                  &ticket, sim_now_ns());
 
-	if (!overload_admit(&sim.overload, class, job.work, false, OVERLOAD_STAGES_FIXED, &ticket,
-	                    sim_now_ns())) {
+	note_size(&job, is_admitted);
+	if (!is_admitted) {
 		sim.refused[class]++;
 		if (sim.overload.in_flight.images < SIM_IN_FLIGHT_MAX)
 			sim.refused_early[class] += sim.overload.class[class].degrade.level <
@@ -99,7 +131,7 @@ static void arrive(unsigned class)
 	sim.by_level[ticket.level]++;
 	if (sim.cost[ticket.level] > 0)
 		job.service_s *= sim.cost[ticket.level];
-	overload_begin(&sim.overload, 0, &ticket, 1, job.work, sim_now_ns());
+	overload_begin(&sim.overload, job.client, &ticket, 1, job.work, sim_now_ns());
 	sim.queue[sim.last++ % SIM_QUEUE_MAX] = job;
 	assert_true(sim.last - sim.first < SIM_QUEUE_MAX);
 	for (unsigned i = 0; i < SIM_CORES; i++)
@@ -114,8 +146,9 @@ static void end(unsigned core)
 	const struct sim_job *job = &sim.serving[core];
 	double response_s = sim.now_s - job->arrived_s;
 
-	overload_end(&sim.overload, 0, job->work, sim_now_ns());
+	overload_end(&sim.overload, job->client, job->work, sim_now_ns());
 	overload_note(&sim.overload, job->class, (uint64_t)(response_s * 1e9), sim_now_ns());
+	sim.size[job->is_large].response_s[sim.size[job->is_large].responses++] = response_s;
 	sim.response_s[job->class][sim.responses[job->class]++] = response_s;
 	assert_true(sim.responses[job->class] < SIM_RESPONSES_MAX);
 	serve(core);
@@ -139,6 +172,10 @@ void sim_run(double seconds, double rate, double rate_of_lower)
 
 	memset(sim.responses, 0, sizeof sim.responses);
 	memset(sim.refused, 0, sizeof sim.refused);
+	memset(sim.size, 0, sizeof sim.size);
+	memset(sim.served, 0, sizeof sim.served);
+	sim.rare_refused_most = 0;
+	sim.rare_next_s = sim.now_s;
 	memset(sim.changes, 0, sizeof sim.changes);
 	memset(sim.by_level, 0, sizeof sim.by_level);
 	for (;;) {
@@ -174,6 +211,15 @@ double sim_p90(unsigned class)
 	assert_true(n > 0);
 	qsort(sim.response_s[class], n, sizeof sim.response_s[class][0], compare);
 	return sim.response_s[class][n * 9 / 10];
+}
+
+double sim_p90_of_size(bool is_large)
+{
+	struct sim_size *size = &sim.size[is_large];
+
+	assert_true(size->responses > 0);
+	qsort(size->response_s, size->responses, sizeof size->response_s[0], compare);
+	return size->response_s[size->responses * 9 / 10];
 }
 
 double sim_capacity(void)

@@ -18,7 +18,17 @@
 struct sim_job {
 	double arrived_s, service_s;
 	uint64_t work;
-	unsigned class;
+	unsigned class, client;
+	bool is_large;
+};
+
+#define SIM_RARE 1000 /* a client that sends a large file when rare_s have passed */
+
+/* Uploads of one size of file, since the run began. */
+struct sim_size {
+	double offered, admitted; /* service time */
+	unsigned responses;
+	double response_s[SIM_RESPONSES_MAX];
 };
 
 struct sim {
@@ -34,6 +44,15 @@ struct sim {
 	/* of each level of overload.degrade: service time compared with that of level 0; 0: the
 	 * same */
 	double cost[CONF_DEGRADE_MAX + 1];
+	/* many clients; each upload is of one of them by chance */
+	unsigned clients;   /* 0: one, which stands for many */
+	double large_share; /* of the uploads; they take `large` times as long, from a file as large
+	                     */
+	double large;
+	double rare_s, rare_next_s;               /* 0: no such client */
+	unsigned rare_refused, rare_refused_most; /* in a row */
+	double served[SIM_RARE + 1];              /* service time by client */
+	struct sim_size size[2];                  /* small, large */
 	unsigned changes[CONTROL_CLASSES_MAX], level[CONTROL_CLASSES_MAX]; /* of levels */
 	unsigned refused_early[CONTROL_CLASSES_MAX]; /* while a step was left */
 	unsigned by_level[CONF_DEGRADE_MAX + 1];     /* admitted */
@@ -58,6 +77,7 @@ void sim_run(double seconds, double rate, double rate_of_lower);
 
 uint64_t sim_now_ns(void);
 double sim_p90(unsigned class);
+double sim_p90_of_size(bool is_large);
 double sim_capacity(void); /* of level 0, in uploads per second */
 double sim_goodput(double seconds);
 
