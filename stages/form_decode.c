@@ -94,15 +94,9 @@ static void problem_not_jpeg(struct problem *p, const char *what, const uint8_t 
 		problem_set(p, 415, slug, "the %s is empty; expected a JPEG", what);
 	else if (name)
 		problem_set(p, 415, slug, "the %s looks like %s; expected a JPEG", what, name);
-	else if (size >= 3)
-		problem_set(p, 415, slug,
-		            "the %s begins with %02x %02x %02x; expected a JPEG, which begins with "
-		            "ff d8 ff",
-		            what, data[0], data[1], data[2]);
 	else
 		problem_set(p, 415, slug,
-		            "the %s has %zu bytes; expected a JPEG, which begins with ff d8 ff",
-		            what, size);
+		            "the %s is no picture, or of an unknown kind; expected a JPEG", what);
 }
 
 /* ---- making the upload ---- */

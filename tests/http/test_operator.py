@@ -223,6 +223,19 @@ def test_public_address_never_switches(start):
 
 # ---- /graph ----
 
+def check_line_is_seen(path, boxes):
+    """A line passes no box but its two ends."""
+    title = path.getElementsByTagName("title")[0].firstChild.data
+    ends = title.split(":")[0].split(" to ")
+    x0, y0, x1, y1, x2, y2 = (int(n) for n in re.findall(r"-?\d+", path.getAttribute("d")))
+    for step in range(101):
+        at = step / 100
+        x, y = (a * (1 - at) ** 2 + 2 * b * at * (1 - at) + c * at ** 2
+                for a, b, c in ((x0, x1, x2), (y0, y1, y2)))
+        for name, (left, top, width, height) in boxes.items():
+            assert name in ends or not (left < x < left + width and top < y < top + height), title
+
+
 def test_graph_is_dot_or_svg(start):
     daemon = start()
     daemon.image(pictures.photo_jpeg(64, 64, 2))
@@ -242,6 +255,12 @@ def test_graph_is_dot_or_svg(start):
     assert margin == min(y for _, y, *_ in boxes) > 0
     assert max(x + width for x, _, width, _ in boxes) == right - margin
     assert max(y + height for _, y, _, height in boxes) == bottom - margin
+    names = [rect.parentNode.getElementsByTagName("text")[0].firstChild.data
+             for rect in svg.getElementsByTagName("rect") if rect.hasAttribute("x")]
+    for path in svg.getElementsByTagName("path")[1:]:
+        check_line_is_seen(path, dict(zip(names, boxes)))
+    assert answer.body.rindex(b"<path") < answer.body.index(b"<g><rect") < answer.body.rindex(
+        b"</g>\n<g") < answer.body.index(b'<text x="', answer.body.rindex(b"</g>\n<g"))
     labels = [text.firstChild.data for text in svg.getElementsByTagName("text")]
     edges = [title.firstChild.data for title in svg.getElementsByTagName("title")[1:]]
     used = [edge.split(": ")[1] for edge in edges if not edge.endswith(": 0")]

@@ -631,15 +631,18 @@ void graph_metrics(struct graph *g, struct text *t)
 
 /* ---- the graph as a picture ---- */
 
-/* In SVG, stages are boxes in three columns, row by row and alternately to the right and to the
- * left. So the next stage of the pipeline is always beside or below. */
+/* In SVG, stages are boxes around an empty middle, clockwise from the upper left. So the next stage
+ * of the pipeline is always beside, above or below, and most lines pass no box. */
 
-#define COLUMNS 3
 #define BOX_WIDTH 190
 #define BOX_HEIGHT 84
-#define STEP_X 290
-#define STEP_Y 150
+#define STEP_X 270
+#define STEP_Y 230
 #define DRAW_MARGIN 40
+#define CLEARANCE 6 /* between a line and the boxes that it passes */
+#define BEND_STEP 8
+#define BENDS 30        /* that are tried to each side */
+#define CURVE_POINTS 32 /* that are compared with boxes */
 
 /* Returns the width of a line: 1, and one more for each factor of four. */
 static double width_of(uint64_t events)
@@ -683,13 +686,20 @@ struct point {
 	double x, y;
 };
 
+static unsigned column_count(void)
+{
+	return graph_row_count > 5 ? (unsigned)(graph_row_count - 1) / 2 : 2;
+}
+
 /* Returns the middle of a stage's box. */
 static struct point place(unsigned stage)
 {
-	unsigned row = stage / COLUMNS, column = stage % COLUMNS;
+	unsigned last = column_count(), column = stage, row = 0;
 
-	if (row % 2)
-		column = COLUMNS - 1 - column;
+	if (stage >= last) { /* at the right, below, or the last one at the left */
+		row = stage > last && stage <= 2 * last ? 2 : 1;
+		column = stage == last ? last - 1 : row == 2 ? 2 * last - stage : 0;
+	}
 	return (struct point){ DRAW_MARGIN + BOX_WIDTH / 2.0 + column * STEP_X,
 		               DRAW_MARGIN + BOX_HEIGHT / 2.0 + row * STEP_Y };
 }
@@ -705,30 +715,84 @@ static struct point border(struct point box, struct point towards)
 	return (struct point){ box.x + dx * part, box.y + dy * part };
 }
 
-/* A curve to the left of its direction, so that edges of both directions stand apart. */
-static void edge_svg(const struct graph *g, unsigned from, unsigned to, struct text *t)
+/* A line of the second degree: two ends, and the point towards which it bends. */
+struct curve {
+	struct point from, bend, to;
+};
+
+static struct point curve_at(const struct curve *c, double at)
+{
+	double a = (1 - at) * (1 - at), b = 2 * at * (1 - at), d = at * at;
+
+	return (struct point){ a * c->from.x + b * c->bend.x + d * c->to.x,
+		               a * c->from.y + b * c->bend.y + d * c->to.y };
+}
+
+/* Returns whether the curve passes no box but those of its ends. */
+static bool is_clear(const struct curve *c, unsigned from, unsigned to)
+{
+	for (unsigned i = 0; i < graph_row_count * CURVE_POINTS; i++) {
+		unsigned stage = i / CURVE_POINTS;
+		struct point p = curve_at(c, i % CURVE_POINTS / (double)CURVE_POINTS),
+			     box = place(stage);
+
+		if (stage != from && stage != to &&
+		    fabs(p.x - box.x) < BOX_WIDTH / 2.0 + CLEARANCE &&
+		    fabs(p.y - box.y) < BOX_HEIGHT / 2.0 + CLEARANCE)
+			return false;
+	}
+	return true;
+}
+
+/* Returns a curve to the left of its direction, so that edges of both directions stand apart; to
+ * the right or farther away where boxes are in its way. */
+static struct curve edge_curve(unsigned from, unsigned to)
+{
+	struct point a = place(from), b = place(to);
+	double dx = b.x - a.x, dy = b.y - a.y, length = hypot(dx, dy);
+	struct curve c = { .from = a };
+
+	for (unsigned i = 0; i < 2 * BENDS; i++) {
+		unsigned more = i / 2 * BEND_STEP;
+		double bend = (18 + length / 10 + more) * (i % 2 ? -1 : 1) / length;
+
+		c.bend = (struct point){ (a.x + b.x) / 2 + dy * bend, (a.y + b.y) / 2 - dx * bend };
+		c.from = border(a, c.bend);
+		c.to = border(b, c.bend);
+		if (is_clear(&c, from, to))
+			break;
+	}
+	return c;
+}
+
+/* Appends the line, or its label, which stands above all lines. */
+static void edge_svg(const struct graph *g, unsigned from, unsigned to, bool is_label,
+                     struct text *t)
 {
 	uint64_t events = graph_edge_events(g, from, to);
-	struct point a = place(from), b = place(to);
-	double dx = b.x - a.x, dy = b.y - a.y, length = hypot(dx, dy), bend = 18 + length / 10;
-	struct point middle = { (a.x + b.x) / 2 + dy / length * bend,
-		                (a.y + b.y) / 2 - dx / length * bend };
+	struct curve c = edge_curve(from, to);
+	struct point middle = curve_at(&c, 0.5);
 
-	a = border(a, middle);
-	b = border(b, middle);
+	if (is_label && events)
+		text_printf(t, "<text x=\"%.0f\" y=\"%.0f\">%" PRIu64 "</text>\n", middle.x,
+		            middle.y + 4, events);
+	if (is_label)
+		return;
 	text_printf(t,
 	            "<path d=\"M%.0f %.0fQ%.0f %.0f %.0f %.0f\" fill=\"none\" stroke=\"#447\" "
 	            "stroke-width=\"%.1f\"%s "
 	            "marker-end=\"url(#arrow)\"><title>%s to %s: %" PRIu64 "</title></path>\n",
-	            a.x, a.y, middle.x, middle.y, b.x, b.y, width_of(events),
+	            c.from.x, c.from.y, c.bend.x, c.bend.y, c.to.x, c.to.y, width_of(events),
 	            events ? "" : " stroke-dasharray=\"2 5\"", stage_name(from), stage_name(to),
 	            events);
-	if (events)
-		text_printf(t,
-		            "<text fill=\"#447\" font-size=\"11\" x=\"%.0f\" y=\"%.0f\">%" PRIu64
-		            "</text>\n",
-		            (a.x + 2 * middle.x + b.x) / 4, (a.y + 2 * middle.y + b.y) / 4 - 4,
-		            events);
+}
+
+static void edges_svg(const struct graph *g, bool is_label, struct text *t)
+{
+	for (unsigned i = 0; i < graph_row_count; i++)
+		for (unsigned k = 0; k < graph_row_count; k++)
+			if (is_edge(g, i, k) && i != k)
+				edge_svg(g, i, k, is_label, t);
 }
 
 static void stage_svg(const struct graph *g, unsigned i, struct text *t)
@@ -749,23 +813,21 @@ static void stage_svg(const struct graph *g, unsigned i, struct text *t)
 
 void graph_draw_svg(const struct graph *g, struct text *to)
 {
-	unsigned rows = (graph_row_count + COLUMNS - 1) / COLUMNS;
-
 	text_printf(to,
-	            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %u\">\n"
+	            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\">\n"
 	            "<title>The stages of darkroomd</title>\n"
 	            "<marker id=\"arrow\" viewBox=\"0 0 8 8\" refX=\"8\" refY=\"4\" "
 	            "markerUnits=\"userSpaceOnUse\" markerWidth=\"12\" markerHeight=\"12\" "
 	            "orient=\"auto\"><path d=\"M0 0L8 4L0 8z\" fill=\"#447\"/>"
 	            "</marker>\n<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n"
 	            "<g font-family=\"sans-serif\" font-size=\"14\" text-anchor=\"middle\">\n",
-	            2 * DRAW_MARGIN + (COLUMNS - 1) * STEP_X + BOX_WIDTH,
-	            2 * DRAW_MARGIN + (rows - 1) * STEP_Y + BOX_HEIGHT);
-	for (unsigned i = 0; i < graph_row_count; i++)
-		for (unsigned k = 0; k < graph_row_count; k++)
-			if (is_edge(g, i, k) && i != k)
-				edge_svg(g, i, k, to);
+	            2 * DRAW_MARGIN + ((int)column_count() - 1) * STEP_X + BOX_WIDTH,
+	            2 * DRAW_MARGIN + 2 * STEP_Y + BOX_HEIGHT);
+	edges_svg(g, false, to);
 	for (unsigned i = 0; i < graph_row_count; i++)
 		stage_svg(g, i, to);
-	text_puts(to, "</g>\n</svg>\n");
+	text_puts(to, "<g font-size=\"11\" fill=\"#447\" stroke=\"#fff\" stroke-width=\"4\" "
+	              "paint-order=\"stroke\">\n");
+	edges_svg(g, true, to);
+	text_puts(to, "</g>\n</g>\n</svg>\n");
 }
