@@ -98,7 +98,7 @@ static enum verdict read_header(struct metadata *m, struct image *image, struct 
 	}
 	if (check_limits(decoder, conf, p))
 		return HAS_PROBLEM;
-	if (conf->experiment.own_huffman == CONF_NO)
+	if (conf->experiment.pixel_own == CONF_NO)
 		decoder_use_libjpeg(decoder);
 	metadata_read(m, image->source, image->source_size);
 	image->orientation = m->orientation;

@@ -55,16 +55,19 @@ static const char *without_lead(const char *name)
 	return NULL;
 }
 
-/* Returns the key of experiments that had this name in earlier versions, or NULL. */
+/* Returns the key of experiments that had this name in earlier versions, or NULL. The own decoder
+ * decoded Huffman codes only. */
 static const struct conf_key *find_former(const struct conf_section *section, const char *name)
 {
 	bool is_overload = strcmp(section->name, "overload") == 0;
 	const char *now = section->is_of_stage ? "experiment_stage" : "experiment";
 	const struct conf_key *key;
 
-	for (size_t i = 0; !section->is_for_experiments && !section->max && (key = conf_key_at(i));
-	     i++) {
-		const char *former = is_overload ? without_lead(key->name) : key->name;
+	for (size_t i = 0; !section->max && (key = conf_key_at(i)); i++) {
+		bool is_renamed = strcmp(key->name, "pixel_own") == 0;
+		const char *former = is_renamed    ? "own_huffman"
+		                     : is_overload ? without_lead(key->name)
+		                                   : key->name;
 
 		if (strcmp(key->section, now) == 0 && former && strcmp(former, name) == 0)
 			return key;

@@ -19,6 +19,7 @@
 #include "base/round.h"
 #include "entropy.h"
 #include "libjpeg_private.h"
+#include "mcu_rows.h"
 
 /* A plane reduced to fewer samples than this would be blended with the padding of its blocks. */
 #define REDUCED_SIDE_MIN 16
@@ -481,7 +482,7 @@ uint64_t decoder_working_bytes(const struct decoder *d)
 	uint64_t bytes = 0;
 
 	if (d->has_entropy)
-		return WORKING_BYTES + entropy_bytes(&d->in);
+		return WORKING_BYTES + entropy_bytes(&d->in) + mcu_rows_bytes();
 	if (!d->is_buffered)
 		return WORKING_BYTES;
 	for (int c = 0; c < d->in.num_components; c++) {
@@ -544,6 +545,8 @@ static void start(struct decoder *d)
 	begin_range_check(d);
 	if (!d->picture && !picture_make(d))
 		fail(d, DECODER_NO_MEMORY, "no memory for the decoded picture");
+	if (d->has_entropy)
+		d->mcus = mcu_rows_start(in, d->picture, d->dct_size);
 	d->state = in->buffered_image ? DECODER_INPUT : DECODER_OUTPUT;
 }
 
@@ -614,7 +617,10 @@ static void output(struct decoder *d)
 {
 	enum entropy_end end = ENTROPY_GOOD;
 
-	output_row(d);
+	if (d->has_entropy)
+		mcu_rows_make(d->mcus, &d->in, d->rows_done++);
+	else
+		output_row(d);
 	bool is_over = d->rows_done == d->in.total_iMCU_rows;
 
 	if (d->has_entropy)

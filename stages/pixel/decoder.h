@@ -73,7 +73,8 @@ struct decoder {
 	uint64_t visits;             /* of blocks, by all scans so far */
 	boolean (*decode_mcu)(j_decompress_ptr, JBLOCKROW *); /* libjpeg's own */
 	int dc_max[D_MAX_BLOCKS_IN_MCU];
-	bool has_entropy; /* entropy.h decodes the file */
+	bool has_entropy;      /* entropy.h decodes the file, and mcu_rows.h makes its planes */
+	struct mcu_rows *mcus; /* then; in libjpeg's memory for the file */
 	bool stop_on_loss;
 	bool has_ended_early; /* EOI is missing, which is harmless if all pixels are there */
 };
@@ -98,7 +99,7 @@ enum decoder_result decoder_open(struct decoder *d, const uint8_t *jpeg, size_t 
  * has a DC code of at least one bit. After decoder_open(). */
 bool decoder_is_cut(const struct decoder *d);
 
-/* Leaves the Huffman codes of this file to libjpeg. After decoder_open(). */
+/* Leaves this file to libjpeg. After decoder_open(). */
 void decoder_use_libjpeg(struct decoder *d);
 
 /* Chooses the smallest planes with at least width x height samples, as far as the file has them. Cb

@@ -2,7 +2,7 @@
  * entropy.h - the Huffman decoder of baseline JPEGs, in place of libjpeg's, in half of its time.
  *
  *	entropy_suits()   after jpeg_read_header(); whether the file can be decoded
- *	entropy_start()   after jpeg_start_decompress(); libjpeg gets its blocks from it now
+ *	entropy_start()   after jpeg_start_decompress(); in->entropy decodes with it now
  *	entropy_check()   after each row of MCUs
  *
  * Its blocks are those of libjpeg, bit by bit, as long as the data are sound. Otherwise it stops,

@@ -25,21 +25,31 @@
 
 const uint8_t mcu_zigzag[MCU_COEFFICIENTS] = { ZIGZAG(AS_THEY_ARE) };
 
-/* The constants of jfdctint.c, in 1/2^DCT_BITS. */
+/* The constants of jfdctint.c, jidctint.c and jidctred.c, in 1/2^DCT_BITS. */
 enum {
 	DCT_BITS = 13,
+	F_0_211 = 1730,
 	F_0_298 = 2446,
 	F_0_390 = 3196,
+	F_0_509 = 4176,
 	F_0_541 = 4433,
+	F_0_601 = 4926,
+	F_0_720 = 5906,
 	F_0_765 = 6270,
+	F_0_850 = 6967,
 	F_0_899 = 7373,
+	F_1_061 = 8697,
 	F_1_175 = 9633,
+	F_1_272 = 10426,
+	F_1_451 = 11893,
 	F_1_501 = 12299,
 	F_1_847 = 15137,
 	F_1_961 = 16069,
 	F_2_053 = 16819,
+	F_2_172 = 17799,
 	F_2_562 = 20995,
-	F_3_072 = 25172
+	F_3_072 = 25172,
+	F_3_624 = 29692
 };
 
 /* As compute_reciprocal() of libjpeg-turbo's jcdctmgr.c: the quotients are rounded like there. */
@@ -196,6 +206,40 @@ static uint32_t *note_block(const struct prepared *o, int i, unsigned table, int
 	return note_end(table + HUFFMAN_SYMBOLS, mask, n);
 }
 
+/* ---- inverse DCT of few samples ---- */
+
+/* Returns a sample, with the limits of libjpeg for values that no picture has. */
+static inline uint8_t sample_of(int v)
+{
+	v = ((v + 512) & 1023) - 512 + 128;
+	return (uint8_t)(v < 0 ? 0 : v > 255 ? 255 : v);
+}
+
+static void inverse_1(const int16_t *a, const int16_t *b, const int16_t *quantum, uint8_t *out,
+                      ptrdiff_t stride)
+{
+	(void)stride;
+	out[0] = sample_of((a[0] * quantum[0] + 4) >> 3);
+	out[1] = sample_of((b[0] * quantum[0] + 4) >> 3);
+}
+
+/* Stores 2 x 2 samples of each block. For every line there are two elements of each of the three
+ * vectors: the products with columns 1 and 3, with 5 and 7, and with column 0. */
+static inline void put_2(const uint32_t *sums, int lanes, uint8_t *out, ptrdiff_t stride)
+{
+	for (int i = 0; i < lanes / 2; i++) {
+		uint32_t odd = sums[2 * i] + sums[lanes + 2 * i + 1],
+			 even = sums[2 * lanes + 2 * i] + (1U << (DCT_BITS + 6));
+		uint8_t *to = out + i / 2 * 2 + i % 2 * stride;
+
+		for (int k = 0; k < 2; k++) {
+			int v = ((int32_t)(k ? even - odd : even + odd) >> (DCT_BITS + 7)) + 128;
+
+			to[k] = (uint8_t)(v < 0 ? 0 : v > 255 ? 255 : v);
+		}
+	}
+}
+
 /* ---- vectors of the compiler, for every machine ---- */
 
 typedef int16_t words8 __attribute__((vector_size(16), may_alias));
@@ -211,7 +255,7 @@ typedef uint32_t naturals4 __attribute__((vector_size(16)));
 #define WHOLE(low, high) __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7)
 #define LOW_WORDS(a, b) __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11)
 #define HIGH_WORDS(a, b) __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15)
-#define INT_HALF(v, half) __builtin_convertvector(half(v), ints4)
+#define INT_HALF(v, half) ((naturals4) __builtin_convertvector(half(v), ints4))
 
 static inline words8 load_words(const uint8_t *from)
 {
@@ -251,14 +295,48 @@ static inline void keep(struct prepared *o, int block, const words8 r[8])
 	memcpy(o->coefficient[block], r, sizeof(o->coefficient[block]));
 }
 
+static inline words8 words_at(const int16_t *from)
+{
+	words8 v;
+
+	memcpy(&v, from, sizeof(v));
+	return v;
+}
+
+/* Returns the words, limited to -128..127, plus 128. */
+static inline bytes8 samples_of(words8 v)
+{
+	words8 is_low = v<-128, is_high = v> 127;
+
+	v = (words8)(((((unsigned8)v + 128) & ~(unsigned8)is_low) | (unsigned8)is_high) & 255);
+	return __builtin_convertvector(v, bytes8);
+}
+
+static inline void put_8(uint8_t *out, ptrdiff_t stride, words8 v, words8 w)
+{
+	bytes8 upper = samples_of(v), lower = samples_of(w);
+
+	memcpy(out, &upper, sizeof(upper));
+	memcpy(out + stride, &lower, sizeof(lower));
+}
+
+static inline void put_4(uint8_t *out, ptrdiff_t stride, words8 v, words8 w)
+{
+	bytes8 b[2] = { samples_of(v), samples_of(w) };
+
+	for (int i = 0; i < 4; i++)
+		memcpy(out + i * stride, (const uint8_t *)b + 4 * i, 4);
+}
+
 #define NAME plain
 #define TARGET
 #define LANES 8
 #define LOAD(a, b) load_words(a)
 #define LOW LOW_WORDS
 #define HIGH HIGH_WORDS
-#define TIMES(f) ((ints4)((naturals4){ 0 } + (uint32_t)(f)))
-#define DOT_OF(a, b, f, g, half) (INT_HALF(a, half) * TIMES(f) + INT_HALF(b, half) * TIMES(g))
+#define TIMES(f) ((naturals4){ 0 } + (uint32_t)(f))
+#define DOT_OF(a, b, f, g, half) \
+	((ints4)(INT_HALF(a, half) * TIMES(f) + INT_HALF(b, half) * TIMES(g)))
 #define DOT_LOW(a, b, f, g) DOT_OF(a, b, f, g, LOW_HALF)
 #define DOT_HIGH(a, b, f, g) DOT_OF(a, b, f, g, HIGH_HALF)
 #define NARROW(low, high) \
@@ -266,6 +344,9 @@ static inline void keep(struct prepared *o, int block, const words8 r[8])
 #define SCALED scaled
 #define KEEP(o, block, table, r) ((void)(table), keep(o, block, r))
 #define NOTE note_block
+#define ROW(a, b) words_at(a)
+#define PUT_8 put_8
+#define PUT_4 put_4
 #include "mcu_vector.h"
 #undef DOT_OF
 
@@ -276,14 +357,14 @@ static inline void keep(struct prepared *o, int block, const words8 r[8])
 
 /* ---- SSE2, which every x86-64 has ---- */
 
-#define ROW(d, what, i) _mm_load_si128((const void *)((d)->what + 8 * (i)))
+#define PART(d, what, i) _mm_load_si128((const void *)((d)->what + 8 * (i)))
 
 static inline words8 scaled_sse2(words8 v, const struct mcu_divisors *d, int i)
 {
 	words8 sign = v >> 15;
-	__m128i q = (__m128i)((v ^ sign) - sign + (words8)ROW(d, correction, i));
+	__m128i q = (__m128i)((v ^ sign) - sign + (words8)PART(d, correction, i));
 
-	q = _mm_mulhi_epu16(_mm_mulhi_epu16(q, ROW(d, reciprocal, i)), ROW(d, scale, i));
+	q = _mm_mulhi_epu16(_mm_mulhi_epu16(q, PART(d, reciprocal, i)), PART(d, scale, i));
 	return ((words8)q ^ sign) - sign;
 }
 
@@ -300,6 +381,9 @@ static inline words8 scaled_sse2(words8 v, const struct mcu_divisors *d, int i)
 #define SCALED scaled_sse2
 #define KEEP(o, block, table, r) ((void)(table), keep(o, block, r))
 #define NOTE note_block
+#define ROW(a, b) words_at(a)
+#define PUT_8 put_8
+#define PUT_4 put_4
 #include "mcu_vector.h"
 #undef DOT_OF
 
@@ -484,6 +568,28 @@ AVX2 static inline __m256i scaled_avx2(__m256i v, const struct mcu_divisors *d, 
 	return _mm256_sign_epi16(_mm256_mulhi_epu16(q, both(d->scale + 8 * i)), v);
 }
 
+/* Two lines of both blocks, which are the halves of the vectors. */
+AVX2 static inline void put_8_avx2(uint8_t *out, ptrdiff_t stride, __m256i v, __m256i w)
+{
+	__m256i lines = _mm256_permute4x64_epi64(_mm256_packs_epi16(v, w), 0xd8);
+
+	lines = _mm256_add_epi8(lines, _mm256_set1_epi8((char)0x80));
+	_mm_storeu_si128((void *)out, _mm256_castsi256_si128(lines));
+	_mm_storeu_si128((void *)(out + stride), _mm256_extracti128_si256(lines, 1));
+}
+
+AVX2 static inline void put_4_avx2(uint8_t *out, ptrdiff_t stride, __m256i v, __m256i w)
+{
+	const __m256i by_line = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+	__m256i lines = _mm256_permutevar8x32_epi32(_mm256_packs_epi16(v, w), by_line);
+	uint64_t line[4];
+
+	lines = _mm256_add_epi8(lines, _mm256_set1_epi8((char)0x80));
+	_mm256_storeu_si256((void *)line, lines);
+	for (int i = 0; i < 4; i++)
+		memcpy(out + i * stride, &line[i], sizeof(line[i]));
+}
+
 #define NAME avx2
 #define TARGET AVX2
 #define LANES 16
@@ -499,6 +605,11 @@ AVX2 static inline __m256i scaled_avx2(__m256i v, const struct mcu_divisors *d, 
 #define SCALED(v, d, i) (words_avx2) scaled_avx2((__m256i)(v), d, i)
 #define KEEP(o, block, table, r) keep_avx2(o, table, (const __m256i *)(const void *)(r))
 #define NOTE note_prepared
+#define HALF_OF(at) _mm_loadu_si128((const void *)(at))
+#define ROW(a, b) \
+	(words_avx2) _mm256_inserti128_si256(_mm256_castsi128_si256(HALF_OF(a)), HALF_OF(b), 1)
+#define PUT_8(out, stride, v, w) put_8_avx2(out, stride, (__m256i)(v), (__m256i)(w))
+#define PUT_4(out, stride, v, w) put_4_avx2(out, stride, (__m256i)(v), (__m256i)(w))
 #include "mcu_vector.h"
 
 #endif

@@ -1,15 +1,16 @@
 /*
  * mcu.h - from samples to the symbols of a baseline JPEG: level shift, forward DCT, quantisation,
- * zigzag order and runs of zeros, for a row of MCUs.
+ * zigzag order and runs of zeros, for a row of MCUs; and the inverse DCT.
  *
- * The coefficients are those of libjpeg's JDCT_ISLOW, bit by bit. A note is one symbol: the lower
- * 10 bits are the symbol and its table, the upper 16 bits are the bits that follow the symbol in
- * the file. All kernels make the same notes. Any thread.
+ * Coefficients and samples are those of libjpeg's JDCT_ISLOW, bit by bit. A note is one symbol: the
+ * lower 10 bits are the symbol and its table, the upper 16 bits are the bits that follow the symbol
+ * in the file. All kernels make the same notes. Any thread.
  */
 #ifndef DARKROOM_PIXEL_MCU_H
 #define DARKROOM_PIXEL_MCU_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "huffman_table.h"
@@ -53,6 +54,10 @@ struct mcu_kernel {
 	/* Writes the notes of the MCUs from `from` to before `to`, in turn, at most
 	 * MCU_COEFFICIENTS for each block, and returns their end. */
 	uint32_t *(*note)(struct mcu_row *m, int from, int to, uint32_t *note);
+	/* Make 1, 2, 4 or 8 lines of samples of the blocks a and b, which become neighbours.
+	 * Coefficients and quantum are in natural order. */
+	void (*inverse[4])(const int16_t *a, const int16_t *b, const int16_t *quantum, uint8_t *out,
+	                   ptrdiff_t stride);
 };
 
 /* Returns the kernels that this processor can run, fastest first, plain C last, then NULL. */

@@ -16,12 +16,17 @@
  *	SCALED(v, d, i)       the words v divided by row i of the divisors d
  *	KEEP(o, i, table, r)  takes over the coefficients r of the block i of *o, or of both
  *	NOTE(o, i, table, last_dc, n)  notes the block i of *o
+ *	ROW(a, b)             8 words at a, and with 16 lanes 8 words at b
+ *	PUT_8(out, stride, v, w)  stores v and w as 2 lines of bytes from -128 to 127, plus 128
+ *	PUT_4(out, stride, v, w)  the same of 4 lines of half the length
  */
 #define WORDS JOIN(words, NAME)
+#define UWORDS JOIN(unsigned_words, NAME)
 #define INTS JOIN(ints, NAME)
 #define NATURALS JOIN(naturals, NAME)
 
 typedef int16_t WORDS __attribute__((vector_size(2 * LANES), may_alias));
+typedef uint16_t UWORDS __attribute__((vector_size(2 * LANES), may_alias));
 typedef int32_t INTS __attribute__((vector_size(2 * LANES), may_alias));
 typedef uint32_t NATURALS __attribute__((vector_size(2 * LANES), may_alias));
 
@@ -149,9 +154,166 @@ static uint32_t *JOIN(note, NAME)(struct mcu_row *m, int from, int to, uint32_t 
 	                               : JOIN(note_single, NAME)(m, from, to, note);
 }
 
+/* ---- inverse DCT: jidctint.c, and jidctred.c for fewer samples ---- */
+
+/* Sums wrap around: damaged files have coefficients of any size. */
+#define SUM(a, b) ((WORDS)((UWORDS)(a) + (UWORDS)(b)))
+#define DIFFERENCE(a, b) ((WORDS)((UWORDS)(a) - (UWORDS)(b)))
+#define N(dot) ((NATURALS)(dot))
+#define SHIFTED(sum, s) ((INTS)(sum) >> (s))
+
+/* One pass of 8 x 8 samples along the columns: the sums of half of the vectors, shifted by s. */
+#define INVERSE_HALF(sum, DOT_HALF, s)                                                   \
+	do {                                                                             \
+		NATURALS z3 = N(DOT_HALF(z73, z51, F_1_175 - F_1_961, F_1_175)),         \
+			 z4 = N(DOT_HALF(z73, z51, F_1_175, F_1_175 - F_0_390));         \
+		NATURALS e2 = N(DOT_HALF(r[2], r[6], F_0_541, F_0_541 - F_1_847)),       \
+			 e3 = N(DOT_HALF(r[2], r[6], F_0_541 + F_0_765, F_0_541));       \
+		NATURALS e0 = N(DOT_HALF(plus, plus, 4096, 4096)) + N(HALF_BIT(s)),      \
+			 e1 = N(DOT_HALF(minus, minus, 4096, 4096)) + N(HALF_BIT(s));    \
+		NATURALS o0 = N(DOT_HALF(r[7], r[1], -F_0_899, F_1_501 - F_0_899)) + z4, \
+			 o1 = N(DOT_HALF(r[5], r[3], -F_2_562, F_3_072 - F_2_562)) + z3, \
+			 o2 = N(DOT_HALF(r[5], r[3], F_2_053 - F_2_562, -F_2_562)) + z4, \
+			 o3 = N(DOT_HALF(r[7], r[1], F_0_298 - F_0_899, -F_0_899)) + z3; \
+                                                                                         \
+		(sum)[0] = SHIFTED(e0 + e3 + o0, s);                                     \
+		(sum)[7] = SHIFTED(e0 + e3 - o0, s);                                     \
+		(sum)[1] = SHIFTED(e1 + e2 + o1, s);                                     \
+		(sum)[6] = SHIFTED(e1 + e2 - o1, s);                                     \
+		(sum)[2] = SHIFTED(e1 - e2 + o2, s);                                     \
+		(sum)[5] = SHIFTED(e1 - e2 - o2, s);                                     \
+		(sum)[3] = SHIFTED(e0 - e3 + o3, s);                                     \
+		(sum)[4] = SHIFTED(e0 - e3 - o3, s);                                     \
+	} while (0)
+
+TARGET static inline __attribute__((always_inline)) void JOIN(inverse_pass, NAME)(WORDS r[8], int s)
+{
+	WORDS plus = SUM(r[0], r[4]), minus = DIFFERENCE(r[0], r[4]);
+	WORDS z73 = SUM(r[7], r[3]), z51 = SUM(r[5], r[1]);
+	INTS low[8], high[8];
+
+	INVERSE_HALF(low, DOT_LOW, s);
+	INVERSE_HALF(high, DOT_HIGH, s);
+	KERNEL_UNROLL(8)
+	for (int i = 0; i < 8; i++)
+		r[i] = NARROW(low[i], high[i]);
+}
+
+/* Loads and multiplies row i of block `from`, or of both. */
+#define SCALED_ROW(i)                                                  \
+	((WORDS)((UWORDS)ROW((block ? b : a) + 8 * (i), b + 8 * (i)) * \
+	         (UWORDS)ROW(quantum + 8 * (i), quantum + 8 * (i))))
+
+TARGET static void JOIN(inverse_8, NAME)(const int16_t *a, const int16_t *b, const int16_t *quantum,
+                                         uint8_t *out, ptrdiff_t stride)
+{
+	for (int block = 0; block < 2; block += LANES / 8) {
+		WORDS r[8];
+
+		KERNEL_UNROLL(8)
+		for (int i = 0; i < 8; i++)
+			r[i] = SCALED_ROW(i);
+		JOIN(inverse_pass, NAME)(r, DCT_BITS - 2);
+		JOIN(transpose, NAME)(r);
+		JOIN(inverse_pass, NAME)(r, DCT_BITS + 5);
+		JOIN(transpose, NAME)(r);
+		KERNEL_UNROLL(4)
+		for (int i = 0; i < 8; i += 2)
+			PUT_8(out + 8 * block + i * stride, stride, r[i], r[i + 1]);
+	}
+}
+
+/* The 4 sums of a pass of 4 x 4 samples, from the dot products with columns 1 and 3, 5 and 7, 2 and
+ * 6, and 0 twice. */
+#define INVERSE_4(sum, ONE_THREE, FIVE_SEVEN, TWO_SIX, ZERO, s)     \
+	do {                                                        \
+		NATURALS e = N(TWO_SIX(F_1_847, -F_0_765)),         \
+			 d = N(ZERO(8192, 8192)) + N(HALF_BIT(s));  \
+		NATURALS inner = N(ONE_THREE(F_1_061, -F_2_172)) +  \
+		                 N(FIVE_SEVEN(F_1_451, -F_0_211)),  \
+			 outer = N(ONE_THREE(F_2_562, F_0_899)) +   \
+		                 N(FIVE_SEVEN(-F_0_601, -F_0_509)); \
+                                                                    \
+		(sum)[0] = SHIFTED(d + e + outer, s);               \
+		(sum)[1] = SHIFTED(d - e + inner, s);               \
+		(sum)[2] = SHIFTED(d - e - inner, s);               \
+		(sum)[3] = SHIFTED(d + e - outer, s);               \
+	} while (0)
+
+TARGET static void JOIN(inverse_4, NAME)(const int16_t *a, const int16_t *b, const int16_t *quantum,
+                                         uint8_t *out, ptrdiff_t stride)
+{
+	for (int block = 0; block < 2; block += LANES / 8) {
+		WORDS r[8], w[4];
+		INTS low[4], high[4];
+
+		KERNEL_UNROLL(8)
+		for (int i = 0; i < 8; i++)
+			r[i] = SCALED_ROW(i);
+#define LOW_13(f, g) DOT_LOW(r[1], r[3], f, g)
+#define LOW_57(f, g) DOT_LOW(r[5], r[7], f, g)
+#define LOW_26(f, g) DOT_LOW(r[2], r[6], f, g)
+#define LOW_00(f, g) DOT_LOW(r[0], r[0], f, g)
+#define HIGH_13(f, g) DOT_HIGH(r[1], r[3], f, g)
+#define HIGH_57(f, g) DOT_HIGH(r[5], r[7], f, g)
+#define HIGH_26(f, g) DOT_HIGH(r[2], r[6], f, g)
+#define HIGH_00(f, g) DOT_HIGH(r[0], r[0], f, g)
+		INVERSE_4(low, LOW_13, LOW_57, LOW_26, LOW_00, DCT_BITS - 1);
+		INVERSE_4(high, HIGH_13, HIGH_57, HIGH_26, HIGH_00, DCT_BITS - 1);
+		KERNEL_UNROLL(4)
+		for (int i = 0; i < 4; i++)
+			w[i] = NARROW(low[i], high[i]);
+		/* Columns 0 and 1 become the halves of r[0], and so on. */
+		WORDS even = LOW(w[0], w[2]), odd = LOW(w[1], w[3]);
+
+		r[0] = LOW(even, odd);
+		r[1] = HIGH(even, odd);
+		even = HIGH(w[0], w[2]);
+		odd = HIGH(w[1], w[3]);
+		r[2] = LOW(even, odd);
+		r[3] = HIGH(even, odd);
+#define ROWS_13(f, g) DOT_HIGH(r[0], r[1], f, g)
+#define ROWS_57(f, g) DOT_HIGH(r[2], r[3], f, g)
+#define ROWS_26(f, g) DOT_LOW(r[1], r[3], f, g)
+		INVERSE_4(low, ROWS_13, ROWS_57, ROWS_26, LOW_00, DCT_BITS + 6);
+		/* Each vector has a column of samples; the upper half is not used. */
+		even = LOW(NARROW(low[0], low[0]), NARROW(low[2], low[2]));
+		odd = LOW(NARROW(low[1], low[1]), NARROW(low[3], low[3]));
+		PUT_4(out + 4 * block, stride, LOW(even, odd), HIGH(even, odd));
+	}
+}
+
+TARGET static void JOIN(inverse_2, NAME)(const int16_t *a, const int16_t *b, const int16_t *quantum,
+                                         uint8_t *out, ptrdiff_t stride)
+{
+	for (int block = 0; block < 2; block += LANES / 8) {
+		const int s = DCT_BITS;
+		WORDS r[8];
+
+		KERNEL_UNROLL(8)
+		for (int i = 0; i < 8; i++)
+			r[i] = SCALED_ROW(i);
+		NATURALS d = N(LOW_00(16384, 16384)) + N(HALF_BIT(s)),
+			 e = N(HIGH_00(16384, 16384)) + N(HALF_BIT(s));
+		NATURALS odd = N(LOW_13(F_3_624, -F_1_272)) + N(LOW_57(F_0_850, -F_0_720)),
+			 odd_high = N(HIGH_13(F_3_624, -F_1_272)) + N(HIGH_57(F_0_850, -F_0_720));
+		WORDS upper = NARROW(SHIFTED(d + odd, s), SHIFTED(e + odd_high, s)),
+		      lower = NARROW(SHIFTED(d - odd, s), SHIFTED(e - odd_high, s));
+		/* Columns 0, 4 and 1, 5 of both lines; 2, 6 and 3, 7. */
+		WORDS left = LOW(upper, lower), right = HIGH(upper, lower), m = LOW(left, right),
+		      n = HIGH(left, right);
+		INTS sums[3] = { DOT_HIGH(m, n, F_3_624, -F_1_272),
+			         DOT_HIGH(m, n, F_0_850, -F_0_720), DOT_LOW(m, m, 16384, 16384) };
+
+		put_2((const uint32_t *)sums, LANES / 2, out + 2 * block, stride);
+	}
+}
+
 static const struct mcu_kernel JOIN(mcu_kernel, NAME) = {
 	.name = STRING(NAME),
 	.note = JOIN(note, NAME),
+	.inverse = { inverse_1, JOIN(inverse_2, NAME), JOIN(inverse_4, NAME),
+	             JOIN(inverse_8, NAME) },
 };
 
 #undef NAME
@@ -172,3 +334,25 @@ static const struct mcu_kernel JOIN(mcu_kernel, NAME) = {
 #undef HALF_BIT
 #undef DOT
 #undef DOT_PLUS
+#undef ROW
+#undef PUT_8
+#undef PUT_4
+#undef INVERSE_HALF
+#undef INVERSE_4
+#undef SCALED_ROW
+#undef UWORDS
+#undef SUM
+#undef DIFFERENCE
+#undef N
+#undef SHIFTED
+#undef LOW_13
+#undef LOW_57
+#undef LOW_26
+#undef LOW_00
+#undef HIGH_13
+#undef HIGH_57
+#undef HIGH_26
+#undef HIGH_00
+#undef ROWS_13
+#undef ROWS_57
+#undef ROWS_26

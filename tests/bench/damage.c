@@ -9,7 +9,7 @@
  * usage: damage [--libjpeg] PLACES FILE.jpg...
  * Prints a table, sequential and progressive files apart: noticed; unnoticed, but the picture has
  * at least 30 dB; unnoticed. Exits with 1 if a sound file is said to be damaged.
- * With --libjpeg all Huffman codes are decoded by libjpeg.
+ * With --libjpeg libjpeg decodes alone.
  */
 #include <math.h>
 #include <stdio.h>

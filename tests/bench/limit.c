@@ -6,8 +6,8 @@
  *
  * usage: limit [--libjpeg] CONFIGURATION THREADS REPEAT PATH...
  *        limit --compare CONFIGURATION PATH...
- * Prints one JSON object about REPEAT passes, after a pass that is not measured. With --libjpeg all
- * Huffman codes are decoded by libjpeg. With --compare each file is decoded with both decoders, at
+ * Prints one JSON object about REPEAT passes, after a pass that is not measured. With --libjpeg
+ * libjpeg decodes alone. With --compare each file is decoded with both decoders, at
  * the size that the configuration needs and at its own. It fails at the first different plane.
  */
 #include <errno.h>

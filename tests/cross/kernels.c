@@ -9,7 +9,7 @@
 #include "support/kernel_compare.h"
 
 /* usage: kernels NAME: NAME must be the name of the fastest kernel.
- *        kernels       prints a hash of the notes that the encoder makes in plain C */
+ *        kernels       prints hashes of the notes and samples that are made in plain C */
 int main(int argc, char **argv)
 {
 	unsigned count = 0, passed = 0;
@@ -17,7 +17,8 @@ int main(int argc, char **argv)
 	if (argc == 1) {
 		while (mcu_kernel_at(count + 1))
 			count++;
-		printf("%016" PRIx64 "\n", mcu_notes_hash(mcu_kernel_at(count)));
+		printf("%016" PRIx64 " %016" PRIx64 "\n", mcu_notes_hash(mcu_kernel_at(count)),
+		       mcu_samples_hash(mcu_kernel_at(count)));
 		return 0;
 	}
 	if (strcmp(kernel_at(0)->name, argv[1]) != 0) {

@@ -42,14 +42,14 @@ def test_file_truncated_in_the_header_is_refused(daemon):
 
 
 def test_damage_that_libjpeg_does_not_notice_is_found(start):
-    """A byte of a file is doubled. experiment.own_huffman=no leaves the file to libjpeg."""
+    """A byte of a file is doubled. experiment.pixel_own=no leaves the file to libjpeg."""
     daemon = start()
     at = SMALL.index(b"\xff\0", jpegfile.entropy_start(SMALL) + 1000)
     source = SMALL[:at] + b"\xff" + SMALL[at:]
     assert "premature end" in refused(daemon, source, 422, "damaged-image")["detail"]
     assert ctl(daemon, "set", "server.damaged", "accept").returncode == 0
     assert daemon.image(source)["damaged"] is True
-    library = start("experiment.own_huffman=no", "server.damaged=accept")
+    library = start("experiment.pixel_own=no", "server.damaged=accept")
     assert "damaged" not in library.image(source)
 
 

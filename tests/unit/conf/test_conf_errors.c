@@ -58,7 +58,9 @@ static void messages_name_an_override(void **state)
 		"server.lisen=a:1",
 		"-o server.lisen=a:1: unknown key; did you mean listen? CHANGES.md names former keys\n");
 	refuse_override("server.own_huffman=no",
-	                "-o server.own_huffman=no: now experiment.own_huffman\n");
+	                "-o server.own_huffman=no: now experiment.pixel_own\n");
+	refuse_override("experiment.own_huffman=no",
+	                "-o experiment.own_huffman=no: now experiment.pixel_own\n");
 	refuse_override(
 		"scheduler.spin=10us", /* its default: a file may say so, an order may not */
 		"-o scheduler.spin=10us: now experiment.spin\n");

@@ -240,6 +240,16 @@ bool kernels_agree(const struct kernel *a, const struct kernel *b)
 /* ---- notes ---- */
 
 #define NOTED_BLOCKS 19 /* in a row */
+#define HASH_BEGIN UINT64_C(14695981039346656037)
+
+static uint64_t hash_bytes(const void *data, size_t size, uint64_t hash)
+{
+	const uint8_t *byte = data;
+
+	for (size_t i = 0; i < size; i++)
+		hash = (hash ^ byte[i]) * UINT64_C(1099511628211); /* FNV-1a */
+	return hash;
+}
 
 /* Hashes the notes of a row of MCUs. Its lines are smoother with a larger shift. */
 static uint64_t row_hash(const struct mcu_kernel *kernel, struct mcu_row *m, int shift,
@@ -263,8 +273,7 @@ static uint64_t row_hash(const struct mcu_kernel *kernel, struct mcu_row *m, int
 	uint32_t *end = kernel->note(m, 0, all / 2, note);
 
 	end = kernel->note(m, all / 2, all, end);
-	for (const uint32_t *n = note; n < end; n++)
-		hash = (hash ^ *n) * UINT64_C(1099511628211); /* FNV-1a */
+	hash = hash_bytes(note, (size_t)(end - note) * sizeof(*note), hash);
 	fenced_free(&luma);
 	fenced_free(&cb);
 	fenced_free(&cr);
@@ -273,7 +282,7 @@ static uint64_t row_hash(const struct mcu_kernel *kernel, struct mcu_row *m, int
 
 uint64_t mcu_notes_hash(const struct mcu_kernel *kernel)
 {
-	uint64_t hash = UINT64_C(14695981039346656037);
+	uint64_t hash = HASH_BEGIN;
 
 	seed = 2463534242U;
 	for (unsigned i = 0; i < 400; i++) {
@@ -294,6 +303,37 @@ uint64_t mcu_notes_hash(const struct mcu_kernel *kernel)
 		};
 
 		hash = row_hash(kernel, &m, (int)i % 8, hash);
+	}
+	return hash;
+}
+
+/* Coefficients as far from 0 as those of 8-bit samples. */
+uint64_t mcu_samples_hash(const struct mcu_kernel *kernel)
+{
+	uint64_t hash = HASH_BEGIN;
+
+	seed = 2463534242U;
+	for (unsigned i = 0; i < 2000; i++) {
+		struct fenced from = fenced_new(2 * MCU_COEFFICIENTS * sizeof(int16_t)),
+			      by = fenced_new(MCU_COEFFICIENTS * sizeof(int16_t));
+		unsigned log = i % 4, size = 1U << log;
+		struct fenced to = fenced_new((size_t)size * 2 * size);
+		int16_t *c = from.data, *q = by.data;
+
+		for (unsigned k = 0; k < MCU_COEFFICIENTS; k++) {
+			q[k] = (int16_t)(1 + (q[k] & 15));
+			for (unsigned b = 0; b < 2; b++) {
+				int16_t *at = &c[b * MCU_COEFFICIENTS + k];
+
+				*at = (int16_t)(*at %
+				                (k ? 1 + (int)(i % 90) / q[k] : 1 + 1024 / q[k]));
+			}
+		}
+		kernel->inverse[log](c, c + MCU_COEFFICIENTS, q, to.data, 2 * (ptrdiff_t)size);
+		hash = hash_bytes(to.data, to.size, hash);
+		fenced_free(&from);
+		fenced_free(&by);
+		fenced_free(&to);
 	}
 	return hash;
 }

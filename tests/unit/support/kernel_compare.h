@@ -20,4 +20,7 @@ bool kernels_agree(const struct kernel *a, const struct kernel *b);
 /* Returns a hash of notes of random blocks, the same for all kernels and all processors. */
 uint64_t mcu_notes_hash(const struct mcu_kernel *kernel);
 
+/* The same for the samples of random coefficients, at every size. */
+uint64_t mcu_samples_hash(const struct mcu_kernel *kernel);
+
 #endif
