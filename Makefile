@@ -67,7 +67,7 @@ LIMIT  := $B/tests/bench/limit
 SYNTHETIC := $(patsubst %,$B/tests/bench/%,synthetic threads)
 DAMAGE := $B/tests/bench/damage
 S3_PUT := $B/tests/bench/s3_put
-PRELOADS := $(patsubst %,$B/tests/tools/%.so,power_recorder faults slow_disk slow_encoder)
+PRELOADS := $(patsubst %,$B/tests/tools/%.so,addresses power_recorder faults slow_disk slow_encoder)
 ESCAPES := $B/tests/tools/sandbox_escapes
 
 say = $(if $(filter 1,$V),,@printf '  %-5s %s\n' $(1) $@;)

@@ -63,16 +63,11 @@ static bool reply(int socket, int fd)
 }
 
 /* Answers until the other end is closed: by opener_stop() or by the end of that process. */
-static _Noreturn void serve(int socket)
+static void serve(void *arg)
 {
 	unsigned char index;
-	sigset_t all;
 
-	sigfillset(&all);
-	sigprocmask(SIG_BLOCK, &all, NULL); /* a terminal signals the whole group */
-	prctl(PR_SET_NAME, "darkroomd-open");
-	dup2(socket, 0);
-	closefrom(1);
+	(void)arg;
 	while (recv(0, &index, 1, 0) == 1 && index < opener.count) {
 		int fd = open_here(opener.file[index].path, opener.file[index].use);
 
@@ -81,29 +76,43 @@ static _Noreturn void serve(int socket)
 		if (fd >= 0)
 			close(fd);
 	}
-	_exit(0);
 }
 
-int opener_start(const struct opener_file *files, unsigned count)
+int opener_fork(const char *name, void (*function)(void *arg), void *arg)
 {
 	int pair[2];
+	sigset_t all;
 
-	assert(opener.fd < 0 && count <= OPENER_FILES_MAX);
-	memcpy(opener.file, files, count * sizeof *files);
-	opener.count = count;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
 		return -errno;
 	pid_t pid = fork();
 	int err = pid < 0 ? -errno : 0;
 
-	if (pid == 0)
-		serve(pair[1]);
+	if (pid == 0) {
+		sigfillset(&all);
+		sigprocmask(SIG_BLOCK, &all, NULL); /* a terminal signals the whole group */
+		prctl(PR_SET_NAME, name);
+		dup2(pair[1], 0);
+		closefrom(1);
+		function(arg);
+		_exit(0);
+	}
 	close(pair[1]);
 	if (err)
 		close(pair[0]);
-	else
-		opener.fd = pair[0];
-	return err;
+	return err ? err : pair[0];
+}
+
+int opener_start(const struct opener_file *files, unsigned count)
+{
+	assert(opener.fd < 0 && count <= OPENER_FILES_MAX);
+	memcpy(opener.file, files, count * sizeof *files);
+	opener.count = count;
+	int fd = opener_fork("darkroomd-open", serve, NULL);
+
+	if (fd >= 0)
+		opener.fd = fd;
+	return fd < 0 ? fd : 0;
 }
 
 void opener_stop(void)

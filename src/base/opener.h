@@ -28,6 +28,11 @@ struct opener_file {
 	enum opener_use use;
 };
 
+/* Starts a process that calls the function and ends. Its only descriptor is 0, a socket whose
+ * messages are those of the one that is returned; it is closed when this process ends. Call it
+ * before any thread starts. Returns the descriptor or -errno. */
+int opener_fork(const char *name, void (*function)(void *arg), void *arg);
+
 /* Starts the process for up to OPENER_FILES_MAX files. Call it before any thread starts. Returns 0
  * or -errno. */
 int opener_start(const struct opener_file *files, unsigned count);

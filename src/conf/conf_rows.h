@@ -219,7 +219,7 @@ CHOICE(store, kind, CHOICES({ "file", CONF_STORE_FILE }, { "s3", CONF_STORE_S3 }
 NOTATION(store, s3_endpoint, CONF_TEXT_MAX, conf_endpoint_is_valid, CONF_ENDPOINT_FORM, OR_EMPTY,
          "", FIXED,
          "Where the S3 store is, such as https://s3.eu-central-1.amazonaws.com. Its\n"
-         "addresses are looked up once, at the start.")
+         "addresses are looked up at the start, and while it does not answer.")
 NOTATION(store, s3_bucket, CONF_TEXT_MAX, conf_bucket_is_valid, CONF_BUCKET_FORM, OR_EMPTY, "",
          FIXED, "The bucket, which must exist. Requests have it in their path.")
 NOTATION(store, s3_prefix, CONF_TEXT_MAX, conf_prefix_is_valid, CONF_PREFIX_FORM, OR_EMPTY, "",

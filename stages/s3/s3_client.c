@@ -9,14 +9,12 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <netdb.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <curl/curl.h>
@@ -29,6 +27,7 @@
 #include "base/random.h"
 #include "conf/conf_endpoint.h"
 #include "log/log.h"
+#include "s3_address.h"
 #include "s3_list.h"
 #include "s3_sign.h"
 #include "store/checksum.h"
@@ -44,8 +43,7 @@
 #define OBJECT_MAX (UINT64_C(64) << 30) /* bytes, as of limits.body_bytes */
 #define RATE_MIN 4096 /* bytes/s; below it, for the time of store.s3_timeout, an attempt ends */
 #define TIMEOUTS_MAX 12
-#define RESOLVE_MAX 1024
-#define ADDRESSES_MAX 8
+#define CONNECTION_S 300L           /* of its age; a younger one is used again */
 #define QUEUE_MAX 4096              /* operations that wait; further ones get -EBUSY */
 #define BACKOFF_NS (50 * NS_PER_MS) /* the longest time before the second attempt */
 #define BACKOFF_MAX_NS NS_PER_S
@@ -62,10 +60,10 @@ static_assert(CURL_AT_LEAST_VERSION(7, 87, 0), "of CURLOPT_CA_CACHE_TIMEOUT");
 struct transfer {
 	struct s3_client *client;
 	CURL *easy;
-	struct s3_op *op; /* NULL: free */
-	struct curl_slist *headers;
-	XXH3_state_t *sum; /* of the content up to what has come */
-	int err;           /* of this side: no memory, or no room for the file */
+	struct s3_op *op;                     /* NULL: free */
+	struct curl_slist *headers, *resolve; /* resolve: the addresses of the endpoint */
+	XXH3_state_t *sum;                    /* of the content up to what has come */
+	int err;                              /* of this side: no memory, or no room for the file */
 };
 
 /*
@@ -88,7 +86,6 @@ struct s3_client {
 	char bucket[CONF_TEXT_MAX], prefix[CONF_TEXT_MAX], region[CONF_NAME_MAX];
 	char ca_file[CONF_TEXT_MAX], keys_path[CONF_TEXT_MAX];
 	uint64_t timeout_ms;
-	struct curl_slist *resolve; /* the endpoint's addresses */
 	CURLM *multi;
 	struct transfer *transfer;
 	unsigned transfer_count;
@@ -102,6 +99,8 @@ struct s3_client {
 	struct s3_keys keys;
 	bool is_stopping;
 	/* of the client's thread */
+	struct s3_address address; /* of the endpoint, unless that is an address itself */
+	uint64_t moved_ns;         /* when it changed */
 	struct breaker breaker;
 	uint64_t probe_ns; /* of the next one, while the breaker is open */
 	unsigned probes;   /* in flight */
@@ -364,6 +363,7 @@ static int set_options(struct transfer *t, const char *url)
 	const struct s3_client *c = t->client;
 	const struct s3_op *op = t->op;
 	long timeout_ms = (long)c->timeout_ms;
+	long moved_s = (long)((clock_ns() - c->moved_ns) / NS_PER_S);
 	char range[48];
 	bool is_bad = false;
 
@@ -376,7 +376,10 @@ static int set_options(struct transfer *t, const char *url)
 	SET(PATH_AS_IS, 1L);
 	SET(NOSIGNAL, 1L);
 	SET(PROXY, "");
-	SET(RESOLVE, c->resolve);
+	SET(RESOLVE, t->resolve);
+	/* A connection from before the endpoint moved leads to where it was. */
+	SET(FRESH_CONNECT, c->breaker.is_open || moved_s < 3 ? 1L : 0L);
+	SET(MAXLIFETIME_CONN, moved_s < 3 || moved_s > CONNECTION_S ? CONNECTION_S : moved_s - 1);
 	SET(HTTPHEADER, t->headers);
 	SET(PRIVATE, (char *)t);
 	SET(WRITEFUNCTION, on_body);
@@ -425,6 +428,8 @@ static int prepare(struct transfer *t, const struct s3_keys *keys)
 	text_printf(&url, "%s%s%s%s", c->base, path_data, query.length ? "?" : "", query_data);
 	int err = path.overflowed || query.overflowed || url.overflowed ? -EINVAL : 0;
 
+	if (c->address.line[0])
+		t->resolve = curl.slist_append(NULL, c->address.line);
 	if (!err)
 		err = add_headers(t, keys, path_data, query_data);
 	return err ? err : set_options(t, url_data);
@@ -722,6 +727,7 @@ static void probe(struct s3_client *c)
 {
 	struct s3_op *op = c->probes < PROBES_MAX ? malloc(sizeof *op) : NULL;
 
+	s3_address_ask(&c->address);
 	if (!op)
 		return;
 	*op = (struct s3_op){ .verb = S3_LIST,
@@ -764,7 +770,8 @@ static void end(struct transfer *t, CURLcode result)
 	if (op->err)
 		reset(op);
 	curl.slist_free_all(t->headers);
-	t->headers = NULL;
+	curl.slist_free_all(t->resolve);
+	t->headers = t->resolve = NULL;
 	t->op = NULL;
 	if (verdict == GONE)
 		note_failure(c, op, result);
@@ -811,6 +818,10 @@ static int start_due(struct s3_client *c)
 	struct transfer *t;
 	struct s3_op *op;
 
+	if (s3_address_take(&c->address)) {
+		c->moved_ns = now;
+		log_notice("store: the endpoint has moved to %s", c->address.line);
+	}
 	if (c->breaker.is_open && now >= c->probe_ns) {
 		c->probe_ns = now + PROBE_NS;
 		probe(c);
@@ -945,41 +956,6 @@ void s3_client_check_keys(struct s3_client *c)
 	explicit_bzero(&keys, sizeof keys);
 }
 
-/* Appends an address as libcurl reads it. */
-static void add_address(struct text *line, const struct addrinfo *ai, bool is_first)
-{
-	char host[NI_MAXHOST];
-
-	if (getnameinfo(ai->ai_addr, ai->ai_addrlen, host, sizeof host, NULL, 0, NI_NUMERICHOST))
-		return;
-	text_printf(line, ai->ai_family == AF_INET6 ? "%s[%s]" : "%s%s", is_first ? "" : ",", host);
-}
-
-/* Looks up the addresses of the endpoint, once: the sandbox has no resolver. Returns 0, or -errno
- * with the reason logged. Blocks. */
-static int look_up(struct s3_client *c)
-{
-	const struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM };
-	struct addrinfo *list;
-	char data[RESOLVE_MAX];
-	struct text line;
-	int code = getaddrinfo(c->endpoint.host, NULL, &hints, &list);
-	unsigned count = 0;
-
-	if (code) {
-		log_error("store.s3_endpoint: cannot look up %s: %s", c->endpoint.host,
-		          gai_strerror(code));
-		return -EHOSTUNREACH;
-	}
-	text_init(&line, data, sizeof data);
-	text_printf(&line, "%s:%u:", c->endpoint.host, c->endpoint.port);
-	for (const struct addrinfo *ai = list; ai && count < ADDRESSES_MAX; ai = ai->ai_next)
-		add_address(&line, ai, count++ == 0);
-	freeaddrinfo(list);
-	c->resolve = line.overflowed ? NULL : curl.slist_append(NULL, data);
-	return c->resolve ? 0 : -ENOMEM;
-}
-
 /* Takes over where the store is. Returns 0, or -errno with the reason logged. Blocks. */
 static int find_store(struct s3_client *c, const struct conf *conf)
 {
@@ -1002,7 +978,9 @@ static int find_store(struct s3_client *c, const struct conf *conf)
 	memcpy(c->region, conf->store.s3_region, sizeof c->region);
 	memcpy(c->ca_file, conf->store.s3_ca_file, sizeof c->ca_file);
 	memcpy(c->keys_path, conf->store.s3_credentials, sizeof c->keys_path);
-	return network_parse_address(host, strlen(host), address) ? 0 : look_up(c);
+	return network_parse_address(host, strlen(host), address)
+	               ? 0
+	               : s3_address_open(&c->address, &c->endpoint);
 }
 
 /* Makes a handle for each connection. Returns 0 or -ENOMEM. */
@@ -1037,6 +1015,7 @@ int s3_client_open(struct s3_client **out, const struct conf *conf)
 		return -ENOMEM;
 	pthread_mutex_init(&c->lock, NULL);
 	c->end = &c->first;
+	c->address.fd = -1;
 	c->random = random_stream(clock_ns(), (uint64_t)getpid());
 	int err = load_curl();
 
@@ -1085,8 +1064,8 @@ void s3_client_close(struct s3_client *c)
 	}
 	if (c->multi)
 		curl.multi_cleanup(c->multi);
-	if (c->resolve)
-		curl.slist_free_all(c->resolve);
+	if (c->address.fd >= 0)
+		close(c->address.fd);
 	free(c->transfer);
 	explicit_bzero(&c->keys, sizeof c->keys);
 	pthread_mutex_destroy(&c->lock);

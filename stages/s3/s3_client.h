@@ -87,9 +87,9 @@ struct s3_counters {
 
 struct s3_client;
 
-/* Makes the client, reads the keys of the account, and looks up the endpoint's addresses, which
- * stay as they are until the end. Returns 0, or -errno with the reason logged; s3_client_close()
- * follows in any case. Main thread, before the sandbox is entered. */
+/* Makes the client, reads the keys of the account, and looks up the endpoint's addresses: also
+ * while the store is away (s3_address.h). Returns 0, or -errno with the reason logged;
+ * s3_client_close() follows in any case. Main thread, before the sandbox is entered. */
 int s3_client_open(struct s3_client **out, const struct conf *conf);
 void s3_client_close(struct s3_client *c); /* NULL is ignored */
 

@@ -234,13 +234,13 @@ class Store:
         self.longest = 0
         self.is_plain = False  # without conditional PUT
         self.tag_quotes = ""   # '"': If-Match has none of them, as at Ceph's gateway
-        self.port = 0
+        self.address, self.port = "127.0.0.1", 0
         self.start()
 
     def start(self):
-        """Listens, on the same port as before."""
+        """Listens at the address, on the same port as before."""
         self.released.clear()
-        self.server = Server(("127.0.0.1", self.port), Handler)
+        self.server = Server((self.address, self.port), Handler)
         self.server.store = self
         if self.certificate:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

@@ -6,9 +6,9 @@ import time
 import pytest
 
 import pictures
-from darkroom import IS_SANITIZED, eventually, slow
+from darkroom import IS_SANITIZED, ROOT, eventually, slow
 from s3_fixtures import begin, figures, is_away, remove, store  # noqa: F401
-from s3_stand_in import Fault
+from s3_stand_in import Fault, Store
 from uploads import TINY, check_stored, in_parallel
 
 def name_of(fault):
@@ -213,3 +213,34 @@ def test_no_descriptor_is_lost(begin, store):
         assert daemon.get(url).status == 200
     store.fault = None
     assert eventually(lambda: descriptors(daemon) <= before + 4, 20)
+
+
+@pytest.mark.skipif(IS_SANITIZED, reason="a sanitizer's library must be the first")
+@pytest.mark.parametrize("answers", [False, True], ids=["gone", "refuses"])
+def test_endpoint_that_moves_is_found(start, store, tmp_path, answers):
+    """The name gets another address. At the former one there is nothing, or a gateway that refuses."""
+    address = tmp_path / "address"
+    address.write_text("127.0.0.1")
+    daemon = start(*store.settings(tmp_path, s3_endpoint=f"http://store.test:{store.port}"),
+                   environ={"LD_PRELOAD": str(ROOT / "build/plain/tests/tools/addresses.so"),
+                            "DARKROOM_ADDRESS": str(address)})
+    image = daemon.image(TINY)
+    check_stored(daemon, image)
+    former = Store() if answers else None
+    store.stop()
+    if former:
+        former.stop()
+        former.port, former.fault = store.port, lambda method, key: Fault(status=503, code="SlowDown")
+        former.start()
+    store.address = "127.0.0.2"
+    store.start()
+    address.write_text("")  # the name server does not know it for a while
+    assert eventually(lambda: is_away(daemon.upload(TINY)) and figures(daemon)["outages"] == 1)
+    address.write_text("127.0.0.2")
+    assert daemon.says(f"the endpoint has moved to store.test:{store.port}:127.0.0.2")
+    assert eventually(lambda: daemon.upload(TINY).status == 201)
+    for _ in range(20):  # no connection to the former address is used again
+        check_stored(daemon, image)
+    assert figures(daemon)["outages"] == 1
+    if former:
+        former.stop()
