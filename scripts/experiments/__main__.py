@@ -76,6 +76,11 @@ def measure(options, path, end_s, command):
             for line in lines if "round" in line}
     left = [each for each in jobs.jobs(options, bench, lines[0]["seed"])
             if job.key(each) not in done]
+    try:
+        results.check_order(lines + [dict(zip(("kind", "name", "workload", "round"), job.key(each)))
+                                     for each in left])
+    except ValueError as error:
+        raise ValueError(f"{path} was begun with fewer runs: {error}; set another --out") from None
     if done:
         print(f"{path} already has {len(done)} measurements; {len(left)} left.", file=sys.stderr)
     shown = progress.Progress(left)

@@ -97,6 +97,8 @@ class Daemon:
             if time.monotonic() > deadline:
                 raise self._failed("has images in flight after the load has ended")
             time.sleep(0.02)
+        if "last_stored_ns" not in stats["images"]:
+            raise self._failed("is too old: /stats does not say when the last image was stored")
         return stats
 
     def _end(self, number):

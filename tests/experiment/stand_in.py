@@ -7,6 +7,7 @@ lost     every hundredth acknowledged image is not stored, and not counted
 dropped  every hundredth is counted, and not stored
 cut      every hundredth has a variant that is shorter than image.json says
 foreign  images of another program are in the store
+old      /stats has no time
 """
 
 import http.server
@@ -55,7 +56,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def do_GET(self):
-        self.answer(200, json.dumps({"images": images, "store": {}}).encode())
+        known = {name: value for name, value in images.items() if name != "last_stored_ns"}
+        self.answer(200, json.dumps({"images": known if FAULT == "old" else images,
+                                     "store": {}}).encode())
 
     def do_POST(self):
         global received

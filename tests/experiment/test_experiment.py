@@ -17,7 +17,7 @@ import quiet
 import recompute
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-RUN = "--rounds", "1", "--parts", "policies,batching,layouts,overload"
+RUN = "--rounds", "1", "--parts", "policies,batching,layouts,overload", "--seed", "7"
 EXPERIMENT = ROOT / "scripts" / "experiment"
 
 
@@ -182,7 +182,8 @@ def test_the_plan_of_the_whole_experiment_fits_a_night():
     "overload", "cohorts", "bursts", "bottleneck", "ring", "threads", "caches"])
 def test_each_plot_can_be_repeated_within_an_hour(arguments):
     done = subprocess.run(["/usr/bin/python3", ROOT / "scripts" / "experiments", "--plan",
-                           "--parts", *arguments.split()], capture_output=True, text=True, check=True)
+                           "--parts", *arguments.split()], capture_output=True, text=True,
+                          check=True)
     assert re.search(r"^all +\d+ +(?:[1-5]?\d min \d\d|\d\d) s, until ", done.stdout, re.MULTILINE)
 
 
@@ -243,6 +244,16 @@ def test_results_of_another_experiment_are_not_mixed_in(finished):
     path, _ = finished
     done = experiment(path, *RUN, "--option", "experiment.spin=10us")
     assert done.returncode == 1 and "has results of another experiment (options: []" in done.stderr
+
+
+def test_an_experiment_that_was_begun_with_fewer_runs_does_not_continue(finished):
+    """The round would not be in the order of its seed."""
+    path, before = finished[0], raw(finished[0])
+    done = experiment(path, *RUN, "--configurations", ",".join(
+        sorted(plan.PAPER)))
+    assert done.returncode == 1
+    assert "was begun with fewer runs: round 1 of policies is not in the order" in done.stderr
+    assert raw(path) == before
 
 
 def test_interrupted_experiment_keeps_its_results(tmp_path):

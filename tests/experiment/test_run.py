@@ -39,6 +39,7 @@ def test_a_run_whose_images_are_all_stored_is_valid(tmp_path):
 
 
 @pytest.mark.parametrize("fault, message", [
+    ("old", "is too old: /stats does not say when the last image was stored"),
     ("clock", "s after the end of the run: the clock of the run is wrong"),
     ("lost", "120 images were acknowledged, and the daemon has stored 119"),
     ("dropped", "1 acknowledged images are not in the store, such as 0*100"),
