@@ -193,8 +193,7 @@ def serve(store):
 
 def printable(data):
     """Returns whether the bytes do nothing to a terminal."""
-    text = data.decode("utf-8").replace("\n", "")
-    return all(c >= " " and not "\x7f" <= c <= "\x9f" for c in text)
+    return not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f]", data.decode("utf-8"))
 
 
 @pytest.fixture(scope="module")
