@@ -27,8 +27,8 @@ static const char head[] =
 	"; -o SECTION.KEY=VALUE. A key that is left out has the default that is shown here.\n"
 	"; The line below a description tells what the key accepts. A key that is \"live\" can change\n"
 	"; while the daemon runs: edit the file and send SIGHUP, or darkroomd ctl set SECTION.KEY VALUE.\n"
-	"; Sizes take K, M and G (powers of 1024; for pixels powers of 1000), durations us, ms, s, m\n"
-	"; and h. A comment begins with ; or # at the beginning of a line or after a space. A value\n"
+	"; Sizes take K, M and G (powers of 1024; for pixels powers of 1000), durations us, ms, s, m,\n"
+	"; h and d. A comment begins with ; or # at the beginning of a line or after a space. A value\n"
 	"; that contains one of those needs double quotation marks.\n";
 
 /* Appends every line of the text as a comment. */

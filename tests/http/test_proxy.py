@@ -370,9 +370,10 @@ def test_proxy_survives_a_restart_of_the_daemon(start, start_proxy):
     proxy = start_proxy(port)
     assert eventually(proxy.is_up, 30), proxy.log.read_text()
     first.stop()
-    status, headers, body = proxy.request("GET", "/images/01ARZ3NDEKTSV4RRFFQ69G5FAV")
-    assert status in (502, 503) and headers["Retry-After"] == "5"
-    check_problem(headers, body, status)
+    for path in ("", "/thumb.jpg"):
+        status, headers, body = proxy.request("GET", f"/images/01ARZ3NDEKTSV4RRFFQ69G5FAV{path}")
+        assert status in (502, 503) and headers["Retry-After"] == "5"
+        check_problem(headers, body, status)
     start(listen=f"127.0.0.1:{port}")
     assert eventually(proxy.is_up, 30)
     assert eventually(lambda: proxy.request("POST", "/images", PICTURE,

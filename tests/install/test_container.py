@@ -89,6 +89,11 @@ def test_compose_file_has_the_proxys_network_and_the_files():
     assert (FOLDER / source).is_file() and mode == "ro"
     assert f"tokens_file = {mounted}\n" in INI.read_text()
     assert (FOLDER / service["build"]["context"] / service["build"]["dockerfile"]).is_file()
+    assert re.fullmatch(r"docker\.io/library/caddy:\d+\.\d+\.\d+", proxy["image"])
+    assert proxy["depends_on"] == {"darkroom": {"condition": "service_healthy"}}
+    (health,) = instructions("HEALTHCHECK")
+    assert shlex.split(service["healthcheck"]["test"]) == json.loads(health[health.index("["):])
+    assert proxy["healthcheck"]["test"]
     source = proxy["volumes"][0].split(":")[0]
     assert (FOLDER / source).is_file()
     subnet = compose["networks"]["inside"]["ipam"]["config"][0]["subnet"]

@@ -214,7 +214,8 @@ def outside():
 @pytest.fixture
 def compose(image, tmp_path):
     """The compose file, with the image that is built already, and Debian's Caddy."""
-    add_image("docker.io/library/caddy:2", debian(("caddy",)), "--env", "XDG_DATA_HOME=/data",
+    tag = re.search(r"docker.io/library/caddy:\S+", (FOLDER / "compose.yaml").read_text())[0]
+    add_image(tag, debian(("caddy",)), "--env", "XDG_DATA_HOME=/data",
               "--cmd", "caddy run --config /etc/caddy/Caddyfile --adapter caddyfile")
     podman("tag", image[-1], "container_darkroom")
     folder = tmp_path / "container"  # its name is that of the project

@@ -96,7 +96,7 @@ def wrong_labels(objects):
                  "NetworkPolicy":
                      only(objects, "NetworkPolicy")["spec"]["podSelector"]["matchLabels"]}
     for spread in spec["template"]["spec"]["topologySpreadConstraints"]:
-        selectors["topologySpreadConstraints"] = spread["labelSelector"]["matchLabels"]
+        selectors[spread["topologyKey"]] = spread["labelSelector"]["matchLabels"]
     for name, selector in selectors.items():
         if not selector or not selector.items() <= labels:
             yield f"{name}: selects no pod: {selector}"
@@ -174,7 +174,25 @@ def wrong_settings(objects):
             yield f"{what}: does not fit"
 
 
-CHECKS = (wrong_labels, wrong_ports, wrong_volumes, wrong_settings)
+def wrong_places(objects):
+    """Yields why one machine that fails or fills its disk takes more than its share of the pods, or
+    why the number of pods depends on an adapter."""
+    spec = only(objects, "Deployment")["spec"]["template"]["spec"]
+    spread = {s["topologyKey"]: s["whenUnsatisfiable"] for s in spec["topologySpreadConstraints"]}
+    resources = spec["containers"][0]["resources"]
+    volume = next(v for v in spec["volumes"] if v["name"] == "root")["emptyDir"]["sizeLimit"]
+    kinds = {m["type"] for m in only(objects, "HorizontalPodAutoscaler")["spec"]["metrics"]}
+    for is_right, what in (
+            (spread.get("kubernetes.io/hostname") == "DoNotSchedule", "hostname"),
+            (spread.get("topology.kubernetes.io/zone") == "ScheduleAnyway", "zone"),
+            (gibibytes(resources["requests"].get("ephemeral-storage", "0")) >= gibibytes(volume),
+             "ephemeral-storage"),
+            ("Resource" in kinds, "HorizontalPodAutoscaler without an adapter")):
+        if not is_right:
+            yield f"{what}: is not safe"
+
+
+CHECKS = (wrong_labels, wrong_ports, wrong_volumes, wrong_settings, wrong_places)
 
 
 def problems(objects):
@@ -202,12 +220,13 @@ def change(kind, path, value):
     def apply(objects):
         item = only(objects, kind)
         *before, last = path.split("/")
-        for name in before:
-            item = item[int(name) if name.isdigit() else name]
+        before = [int(name) if name.isdigit() else name for name in (*before, last)]
+        for name in before[:-1]:
+            item = item[name]
         if value is None:
-            del item[last]
+            del item[before[-1]]
         else:
-            item[last] = value
+            item[before[-1]] = value
     return apply
 
 
@@ -246,6 +265,13 @@ FAULTS = [
                                                        40)),
     ("drain_delay: does not fit", change("Deployment", f"{CONTAINER}/readinessProbe/periodSeconds", 5)),
     ("memory: does not fit", change("Deployment", f"{CONTAINER}/resources/limits/memory", "1Gi")),
+    ("hostname: is not safe", change("Deployment", f"{POD}/topologySpreadConstraints/0/whenUnsatisfiable",
+                                     "ScheduleAnyway")),
+    ("zone: is not safe", change("Deployment", f"{POD}/topologySpreadConstraints/1/whenUnsatisfiable",
+                                 "DoNotSchedule")),
+    ("ephemeral-storage: is not", change("Deployment", f"{CONTAINER}/resources/requests/ephemeral-storage",
+                                         None)),
+    ("without an adapter", change("HorizontalPodAutoscaler", "spec/metrics/1", None)),
     ("readinessProbe: does not fit", change("Deployment", f"{CONTAINER}/readinessProbe/httpGet/path",
                                             "/healthz")),
 ]
@@ -295,5 +321,5 @@ def test_probes_and_metric_are_answered(tmp_path, settings, objects):
             text = client.request("GET", "/metrics").body.decode()
     finally:
         daemon.stop()
-    (metric,) = only(objects, "HorizontalPodAutoscaler")["spec"]["metrics"]
+    metric, _ = only(objects, "HorizontalPodAutoscaler")["spec"]["metrics"]
     assert f"# TYPE {metric['pods']['metric']['name']} gauge" in text
