@@ -223,16 +223,20 @@ def test_an_import_that_is_killed_continues(start, tmp_path):
     archive.write_bytes(export(daemon.store))
     expected = everything(daemon.store, images)
     other = start(KEEP, store=tmp_path / "other")
-    rng = random.Random(3)
+    rng, partly = random.Random(3), 0
     for _ in range(KILLS):
+        count = min(len(other.stored()) + rng.randrange(6), len(images) - 5)
         with archive.open("rb") as f:
             client = subprocess.Popen(command("-o", f"server.root={other.store}", "store",
                                               "import"), stdin=f, stderr=subprocess.DEVNULL)
-        time.sleep(rng.uniform(0, 0.05))  # the moment is random
+        assert eventually(lambda c=client, n=count: len(other.stored()) >= n or c.poll() == 0,
+                          step=0.001)
         client.kill()
         client.wait()
         for ident in other.stored():
             assert files_of(other.store, ident) == expected[ident]
+        partly += 0 < len(other.stored()) < len(images)
+    assert partly
     done = tool(other.store, "import", data=archive.read_bytes())
     assert done.returncode == 0, done.stderr
     assert everything(other.store, images) == expected and not (other.store / ".import").exists()

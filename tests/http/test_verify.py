@@ -91,7 +91,7 @@ def test_damaged_variant_is_refused_moved_away_and_made_again(start, source, nam
 
 
 def test_damage_without_an_original_stays_an_error_until_a_copy_is_there(start):
-    daemon = start()
+    daemon = start("server.keep_originals=no")
     image = daemon.image(SMALL)
     path = directory_of(daemon.store, image["id"]) / "thumb.jpg"
     good = path.read_bytes()
