@@ -1,5 +1,5 @@
-"""The plots, drawn by gnuplot as SVG: the runs of each configuration as points, for the paper's
-figures 4.2 to 4.13, and throughput over time in small multiples, for figure 4.14."""
+"""The plots, drawn by gnuplot as SVG: the runs of each configuration as points, as in the paper's
+figures 4.2 to 4.11, and lines by load or time."""
 
 import math
 import statistics
@@ -13,7 +13,7 @@ COLOURS = {PER_CORE: "#3b76af", POOLS: "#d9822b", PER_CONNECTION: "#7d7d7d"}
 # Of the eight policies and two oracles.
 LINES = ("#1f4e79", "#3b76af", "#7aa6d6", "#2a9d8f", "#8ab17d", "#6a4c93", "#d9822b", "#7d7d7d",
          "#000000", "#c1121f")
-POINTS = (r.THROUGHPUT, r.MAKESPAN, r.RATE, r.P90, r.CPU_USE, r.NET)
+POINTS = (r.THROUGHPUT, r.P90, r.CPU_USE)
 
 STYLE = """set terminal svg size {width},{height} dynamic noenhanced \
     background rgb 'white' font 'sans-serif,13'
@@ -74,19 +74,6 @@ def points(results, workload, metric, path):
              + f"set xrange [0:{1.05 * top:.6g}]\nset yrange [-0.7:{len(order) - 0.3}]\n"
              + f"set grid xtics lc rgb '#dddddd' lt 1\nset ytics ({', '.join(names)})\n"
              + data + "plot " + plots + "\n")
-
-
-def _typical(runs):
-    """Returns the run with the median makespan."""
-    return sorted(runs, key=lambda run: run["makespan_s"])[len(runs) // 2]
-
-
-def binned(run, interval_s):
-    """Returns the bytes per second of a run by intervals of this length, a multiple of the run's
-    own. Those that the end of the run cuts are left out."""
-    step = max(1, round(interval_s / run["interval_s"]))
-    values = run["processed"][:-1] or run["processed"]
-    return [statistics.fmean(values[i:i + step]) for i in range(0, len(values) - step + 1, step)]
 
 
 def _step(top):
@@ -169,19 +156,6 @@ def overlays(title, panels, path, xlabel, key, xtics=(), columns=2):
     gnuplot(script + "unset multiplot\n")
 
 
-def over_time(results, workload, path):
-    """Draws the run of median makespan of each configuration, in a panel of its own."""
-    runs = {name: _typical(results.runs("policies", name, workload))
-            for name in results.ranking(workload, r.THROUGHPUT)}
-    interval_s = max(run["interval_s"] for run in runs.values())
-    panels = [(_label(results, workload, name), COLOURS[class_of(run["policy"])],
-               [((i + 0.5) * interval_s, 1e-6 * value)
-                for i, value in enumerate(binned(run, interval_s))])
-              for name, run in runs.items()]
-    small_multiples(f"Answered input over time, {workload} connections, single runs, intervals of "
-                    f"{interval_s:g} s", panels, path, "MB/s")
-
-
 def slowdown(results, arrivals, path):
     """Draws the slowdown by load, in a panel for each class and percentile."""
     lines = results.of("slowdown")
@@ -222,9 +196,6 @@ def _plots(results):
                    f"{metric.title}, {workload} connections",
                    lambda path, workload=workload, metric=metric: points(results, workload, metric,
                                                                          path))
-        yield (f"{workload}-connections-over-time.svg",
-               f"Answered input over time, {workload} connections",
-               lambda path, workload=workload: over_time(results, workload, path))
     for arrivals in sorted({line["arrivals"] for line in results.of("slowdown")}):
         yield (f"slowdown-{arrivals}.svg", f"Slowdown by load, {arrivals}",
                lambda path, arrivals=arrivals: slowdown(results, arrivals, path))

@@ -32,10 +32,8 @@ def _head(results, command):
             f"{_requests(machine_line)} in a closed loop. Server and load generator are on the "
             "same machine. Values are medians, with the range over the rounds in parentheses. "
             "Ratios have intervals. The raw results are in raw.jsonl.\n"]
-    others = [100 * line["others_cpu_share"] if "others_cpu_share" in line
-              else line["others_cpu_use"] for line in results.lines
-              if line["kind"] not in ("caches", "disturbed") and ("others_cpu_share" in line
-                                               or "others_cpu_use" in line)]
+    others = [100 * line["others_cpu_share"] for line in results.lines
+              if "others_cpu_share" in line and line["kind"] not in ("caches", "disturbed")]
     if others:
         median = statistics.median(others)
         advice = (" **The machine was busy: the times say little. Repeat the experiment on a quiet "
@@ -53,8 +51,7 @@ def _policies(results, workload):
             "last column is the paper's, relative to its best.\n\n"
             f"{tables.throughput(results, workload)}\n\n{tables.design(results, workload)}\n\n"
             f"Clients, as in table 4.5.\n\n{tables.clients(results, workload)}\n\n"
-            "The server, as in table 4.6. Traffic is that of the busiest second (of a tenth of it "
-            f"in short runs).\n\n{tables.server(results, workload)}\n"]
+            f"The server, as in table 4.6.\n\n{tables.server(results, workload)}\n"]
     if found := visits.table(results, workload):
         text.append("Visits to stages by the threads that serve images, in the order of "
                     f"throughput. Maxima are since the start of a run.\n\n{found}\n")

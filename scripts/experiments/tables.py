@@ -48,7 +48,7 @@ def clients(results, workload):
 
 def server(results, workload):
     """Returns a table like 4.6."""
-    return _medians(results, workload, (r.CPU_USE, r.NET, r.CPU, r.RSS))
+    return _medians(results, workload, (r.CPU_USE, r.CPU, r.RSS))
 
 
 def drain(results, workload):

@@ -25,7 +25,6 @@ COLUMNS = {"Throughput, MB/s": ("input_bytes_per_s", 1e6), "Makespan, s": ("make
            "Median response time, ms": ("p50_ms", 1),
            "90th percentile of response times, ms": ("p90_ms", 1),
            "99th percentile of response times, ms": ("p99_ms", 1), "CPU use of the server, %": ("cpu_use", 1),
-           "Incoming traffic, maximum, Mbit/s": ("max_net_mbps", 1),
            "CPU per image, ms": ("cpu_ms_per_image", 1),
            "Memory, maximum, MB": ("peak_rss_bytes", 1e6)}
 RATIOS = {"throughput": "input_bytes_per_s", "90th percentile": "p90_ms",
@@ -224,10 +223,8 @@ class Report:
         line = next(line for line in head.splitlines() if " rounds. Each round" in line)
         self.check("head", line, counts)
         if found := re.search(r"Other programs used (.*?)\)", head):
-            shares = [100 * row["others_cpu_share"] if "others_cpu_share" in row
-                      else row["others_cpu_use"] for row in self.rows
-                      if row["kind"] not in ("caches", "disturbed")
-                      and ("others_cpu_share" in row or "others_cpu_use" in row)]
+            shares = [100 * row["others_cpu_share"] for row in self.rows
+                      if row["kind"] not in ("caches", "disturbed")]
             self.check("head", found[1], [spread(shares)[0], max(shares)])
         if disturbed := self.of("disturbed"):
             self.check("head", next(line for line in head.splitlines() if "disturbed" in line),

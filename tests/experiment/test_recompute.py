@@ -50,9 +50,7 @@ class Made:
                    for key, value in (("p50", 9), ("p90", 20), ("p99", 55), ("max", 140))},
                 "cpu_s": cpu, "cpu_ms_per_image": 1000 * cpu / images, "connections": 16,
                 "cpu_use": 100 * cpu / makespan / 2, "peak_rss_bytes": self.near(9e7),
-                "max_net_mbps": self.near(600), "interval_s": 1, "processed": [6e7] * 15,
-                "policy": NAMES.get(name, "cohort"), "counters_missing": {}, "fairness": 0.987,
-                "failed": self.rng.randrange(3), "counters": {
+                "policy": NAMES.get(name, "cohort"), "counters_missing": {}, "counters": {
                     "cycles": self.near(3e9), "instructions": self.near(4e9)},
                 "visits": {"visit_success": self.rng.random(), "max_events_per_visit": 12,
                            "max_queued_at_visit": 17, "busy_ms": [self.near(800), self.near(900)]},
