@@ -8,6 +8,7 @@ import subprocess
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+KTHREADD = "2"  # the parent of all kernel threads
 
 
 def _output(*command):
@@ -36,13 +37,21 @@ def load_average():
     return os.getloadavg()[0]
 
 
-def busy_s():
-    """Returns the CPU seconds of this machine since its start, including those that its host used
-    (steal)."""
-    first = pathlib.Path("/proc/stat").read_text().splitlines()[0].split()[1:9]
-    tick_s = 1 / os.sysconf("SC_CLK_TCK")
-    user, nice, system, _idle, _iowait, irq, softirq, steal = (int(n) * tick_s for n in first)
-    return user + nice + system + irq + softirq + steal
+def busy_s(proc=pathlib.Path("/proc")):
+    """Returns the CPU seconds of all programs since the start of this machine, and those that its
+    host took from it (steal). Interrupts and kernel threads do not count: they send and write what
+    the programs of a run do, and some of that is in the times of these programs already."""
+    user, nice, system, _idle, _iowait, _irq, _softirq, steal = map(
+        int, (proc / "stat").read_text().split()[1:9])
+    ticks = user + nice + system + steal
+    for path in proc.glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text().rsplit(")", 1)[1].split()
+        except OSError:  # it has ended
+            continue
+        if fields[1] == KTHREADD:
+            ticks -= int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 class Usage:

@@ -40,7 +40,7 @@ def test_a_disturbed_run_is_repeated_and_does_not_count():
 
 
 def test_a_machine_that_is_never_quiet_ends_the_experiment():
-    with pytest.raises(run.Failed, match="was disturbed 6 times: other programs used more than 5 %"):
+    with pytest.raises(run.Failed, match="disturbed 6 times: other programs used more than 5 %"):
         lines(Usages(*[0.06] * 6))
     slept = []
     with pytest.raises(run.Failed, match="for 10 minutes; the same command continues"):
@@ -56,6 +56,18 @@ def test_the_next_run_waits_until_the_neighbour_has_gone():
 
 def test_simulated_caches_are_not_disturbed():
     assert [line["kind"] for line in lines(Usages(0.9), "caches")] == ["caches"]
+
+
+def test_kernel_threads_and_interrupts_are_no_other_programs(tmp_path):
+    (tmp_path / "stat").write_text("cpu  1000 200 400 9 9 50 60 30 0 0\ncpu0 1 2 3 4 5 6 7 8 0 0\n")
+    for pid, name, parent, user, system in (
+            (2, "kthreadd", 0, 0, 1), (7, "kworker/0:1 (a)", 2, 3, 100), (8, "darkroomd", 1, 6, 9)):
+        (tmp_path / str(pid)).mkdir()
+        (tmp_path / str(pid) / "stat").write_text(
+            f"{pid} ({name}) S {parent} 0 0 0 -1 0 0 0 0 0 {user} {system} 0 0 20 0 1 0 5\n")
+    (tmp_path / "900").mkdir()  # has ended
+    (tmp_path / "900" / "stat").symlink_to(tmp_path / "nothing")
+    assert machine.busy_s(tmp_path) * os.sysconf("SC_CLK_TCK") == pytest.approx(1630 - 103)
 
 
 def half_a_core(seconds):
