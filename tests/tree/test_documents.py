@@ -2,12 +2,17 @@
 
 import pathlib
 import re
+import sys
 
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path += [str(ROOT / "tests" / folder) for folder in ("install", "http")]
+
+import test_commands  # noqa: E402 (after the path)
+
 DOCUMENTS = [path for path in sorted(ROOT.rglob("*.md"))
-             if "build" not in path.relative_to(ROOT).parts]
+             if not {"build", ".pytest_cache"} & set(path.relative_to(ROOT).parts)]
 MAN_PAGES = [path for path in sorted(ROOT.rglob("darkroom*.[1578]"))
              if "build" not in path.relative_to(ROOT).parts]
 CELL = re.compile(r"`([^`]+)`")
@@ -50,3 +55,11 @@ def test_manual_has_its_pages():
     """README.md lists every man page that is in the tree."""
     readme = (ROOT / "README.md").read_text()
     assert MAN_PAGES and all(name(page) in readme for page in MAN_PAGES)
+
+
+def test_every_command_of_a_document_has_a_class():
+    """install/test_commands.py runs them."""
+    looked_at = {*test_commands.PAGES, *test_commands.READMES}
+    assert not {name(path) for path in (*DOCUMENTS, *MAN_PAGES)
+                if not name(path).startswith("data/results/")} - looked_at
+    test_commands.check_table(test_commands.all_blocks())
