@@ -15,7 +15,7 @@ import pytest
 import pictures
 from darkroom import IS_SANITIZED, Daemon, eventually
 from nodes import HOST, edited, free_port, haproxy_column, launch_proxy
-from test_proxy import certificate  # noqa: F401
+from test_proxy import certificate, check_hidden  # noqa: F401
 
 PICTURE = pictures.photo_jpeg(300, 200, 1)
 ADDRESSES = ("10.0.0.11", "10.0.0.12", "10.0.0.13")
@@ -141,9 +141,10 @@ class Nodes:
         except OSError:
             return False
 
-    def connect(self):
+    def connect(self, source="127.0.0.1"):
         context = ssl.create_default_context(cafile=self.certificate)
-        return http.client.HTTPSConnection("127.0.0.1", self.port, timeout=60, context=context)
+        return http.client.HTTPSConnection("127.0.0.1", self.port, timeout=60, context=context,
+                                           source_address=(source, 0))
 
     def request(self, *args, **options):
         with contextlib.closing(self.connect()) as connection:
@@ -184,6 +185,11 @@ def with_proxy(name):
 
 
 BOTH = [with_proxy("haproxy-nodes.cfg"), with_proxy("nginx-nodes.conf")]
+
+
+@pytest.mark.parametrize("name", BOTH)
+def test_proxy_of_several_nodes_hides_admin_paths(start_nodes, name):
+    check_hidden(start_nodes(name))
 
 
 class Client(threading.Thread):
