@@ -236,6 +236,10 @@ static void put_request(struct output *o, const struct conn *c)
 	if (c->input && c->request.target.length) {
 		path = conn_target(c);
 		method = llhttp_method_name((llhttp_method_t)c->request.parser.method);
+		/* Who reads a signed permission may upload with it. */
+		if (c->route.kind != ROUTE_CONTROL && *method != 'G' && *method != 'H')
+			path.length -=
+				memchr(path.data, '?', path.length) ? conn_query(c).length + 1 : 0;
 	}
 	if (path.length > ACCESS_PATH_MAX) {
 		memcpy(cut, path.data, ACCESS_PATH_MAX);

@@ -81,6 +81,15 @@ bool conn_has_field(const struct conn *c, const char *name)
 	return conn_field(c, name, &value) > 0;
 }
 
+bool conn_is_permitted(struct conn *c, uint64_t size)
+{
+	if (!c->permission.images || size <= c->permission.bytes + SIGNED_UPLOAD_FORM_BYTES)
+		return true;
+	problem_set(&c->problem, 403, "forbidden", "the permission is for %llu bytes in all",
+	            (unsigned long long)c->permission.bytes);
+	return false;
+}
+
 /* ---- the deadline ---- */
 
 static void arm(struct conn *c)

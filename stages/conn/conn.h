@@ -120,6 +120,7 @@ struct access {
 };
 
 #define SIGNED_UPLOAD_KEY_SIZE 16
+#define SIGNED_UPLOAD_FORM_BYTES (UINT64_C(1) << 20) /* of a body, beside the files */
 
 /* The permission of a request: resource/authorization.h. */
 struct signed_upload {
@@ -272,6 +273,10 @@ struct slice conn_query(const struct conn *c);
 unsigned conn_field(const struct conn *c, const char *name, struct slice *value);
 struct slice conn_value(const struct conn *c, const char *name);
 bool conn_has_field(const struct conn *c, const char *name);
+
+/* Returns whether the permission of the request allows a body of this size, or there is none.
+ * Otherwise sets the problem. */
+bool conn_is_permitted(struct conn *c, uint64_t size);
 
 /* ---- the deadline; the I/O thread ---- */
 

@@ -346,7 +346,8 @@ int conn_append_chunk(void *conn, const char *data, size_t length)
 	struct conn *c = conn;
 	uint64_t need = (uint64_t)c->body.size + length;
 
-	if (!c->body.is_discarding && need > c->body.room && !grow_body(c, need)) {
+	if (!c->body.is_discarding &&
+	    (!conn_is_permitted(c, need) || (need > c->body.room && !grow_body(c, need)))) {
 		/* The response waits until the rest is read, or is too much: only then is it known
 		 * whether the connection stays open. */
 		c->body.is_discarding = true;

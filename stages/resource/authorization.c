@@ -18,8 +18,6 @@
 
 /* ---- signed uploads ---- */
 
-#define FORM_BYTES (UINT64_C(1) << 20) /* of a body, beside the files */
-
 #define BEARER "Bearer realm=\"darkroom\""
 
 static bool refuse(struct conn *c, unsigned status, const char *slug, const char *challenge,
@@ -197,18 +195,13 @@ static bool signed_upload_allows(struct tokens *tokens, struct conn *c)
 	if (p.expires > now + PERMISSION_SECONDS_MAX)
 		return refuse(c, 401, "unauthorized", BEARER,
 		              "the permission is valid for more than a day");
-	if (c->request.content_length > p.bytes + FORM_BYTES) {
-		problem_set(&c->problem, 403, "forbidden",
-		            "the permission is for %llu bytes in all", (unsigned long long)p.bytes);
-		return false;
-	}
 	static_assert(sizeof c->token_name == TOKEN_NAME_MAX, "a name is copied whole");
 	memcpy(c->token_name, p.name, sizeof c->token_name);
 	c->permission = (struct signed_upload){ .images = p.images,
 		                                .bytes = p.bytes,
 		                                .expires = p.expires };
 	memcpy(c->permission.key, given, sizeof c->permission.key);
-	return true;
+	return conn_is_permitted(c, c->request.content_length);
 }
 
 /* ---- tokens ---- */

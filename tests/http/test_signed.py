@@ -9,7 +9,7 @@ import pytest
 
 import pictures
 from client import form_files
-from darkroom import ROOT, command
+from darkroom import ROOT, command, slow
 from test_tokens import make
 
 SMALL = pictures.photo_jpeg(60, 40, 3)
@@ -127,6 +127,30 @@ def test_a_body_beyond_the_permission_is_refused_before_it_is_read(site):
         c.send(f"POST {target} HTTP/1.1\r\nHost: x\r\nContent-Type: image/jpeg\r\n"
                "Content-Length: 2000000\r\nExpect: 100-continue\r\n\r\n".encode())
         assert c.answer("POST").status == 403
+
+
+def test_a_chunked_body_beyond_the_permission_is_refused_while_it_comes(site):
+    target = site.applications["app"].sign(size=1000)
+    with site.client(timeout=slow(20)) as c:
+        c.send(f"POST {target} HTTP/1.1\r\nHost: x\r\nContent-Type: image/jpeg\r\n"
+               "Transfer-Encoding: chunked\r\n\r\n".encode())
+        for _ in range(12):  # the form may have 1 MB, and another one is thrown away; it does not end
+            c.send_some(b"40000\r\n" + bytes(1 << 18) + b"\r\n")
+        answer = c.answer("POST")
+    assert answer.status == 403 and "is for 1000 bytes in all" in answer.json()["detail"]
+
+
+def test_the_access_log_has_no_permission(start, tokens):
+    daemon = start(f"access.tokens_file={tokens[0]}", "log.access=text")
+    target = tokens[1]["app"].sign()
+    assert post(daemon, target).status == 201
+    with daemon.client() as c:
+        for headers in ([("Sec-Fetch-Site", "cross-site")], [("Authorization", "Bearer x")]):
+            assert c.request("POST", target, SMALL, headers).status in (401, 403)
+        assert c.request("PUT", target, b"").status == 405
+        assert c.request("GET", "/images?limit=1").status == 401
+    assert daemon.says('path="/images?limit=1" status=401'), daemon.log
+    assert daemon.log.count("path=/images status=") == 4 and "signature" not in daemon.log
 
 
 def test_a_permission_uses_the_quota_of_its_token(site):
