@@ -145,7 +145,8 @@ MS(server, wait_timeout, 0, CONF_MS_PER_HOUR, "10s", LIVE,
    "processed, and GET for a slow disk. After this time it is answered 503.")
 MS(server, drain_delay, 0, CONF_MS_PER_HOUR, "0", LIVE,
    "Time after SIGTERM in which everything is served as before while /readyz\n"
-   "returns 503, so that load balancers notice in time.")
+   "returns 503, so that load balancers notice in time. Answers have Connection:\n"
+   "close, so that no client keeps a connection until the end.")
 MS(server, drain_timeout, 0, CONF_MS_PER_HOUR, "30s", LIVE,
    "Time after drain_delay in which work in flight must finish. New connections\n"
    "are no longer accepted.")

@@ -332,7 +332,8 @@ void conn_drain(struct visit *v, struct conn *c)
 		conn_set_timeout(c, 1000);
 		return;
 	}
-	close_now(v, c);
+	unpark(v, c);
+	conn_run(v, c); /* its request may have just arrived */
 }
 
 void conn_abandon(struct conn *c)

@@ -189,6 +189,10 @@ enum conn_step conn_read_head(struct visit *v, struct conn *c)
 	bool is_first = c->end == c->begin;
 	size_t n = conn_receive(c, c->input + c->end, c->input_size - c->end, 0, &step);
 
+	if (n == 0 && is_first && c->is_used && c->io->is_draining) {
+		c->state = CONN_CLOSE;
+		return CONN_STEP_AGAIN;
+	}
 	if (n == 0) {
 		/* Only headers that come in pieces need a deadline. */
 		if (!is_first && step == CONN_STEP_READ && c->timeout.deadline_ns == UINT64_MAX)
@@ -377,10 +381,6 @@ enum conn_step conn_next(struct visit *v, struct conn *c)
 	forget_request(c);
 	c->is_used = true;
 	c->state = CONN_READ_HEAD;
-	if (c->io->is_draining) {
-		c->state = CONN_CLOSE;
-		return CONN_STEP_AGAIN;
-	}
 	conn_set_deadline(c, UINT64_MAX);
 	if (c->begin < c->end) { /* it came together with the last request */
 		c->request_start_ns = clock_ns();
@@ -390,6 +390,8 @@ enum conn_step conn_next(struct visit *v, struct conn *c)
 	pool_put(c->input);
 	c->input = NULL;
 	c->begin = c->at = c->end = 0;
+	if (c->io->is_draining)
+		return CONN_STEP_AGAIN; /* to close, unless the next request is there */
 	conn_set_timeout(c, conn_conf(c)->limits.idle_timeout_ms);
 	return CONN_STEP_READ;
 }

@@ -54,10 +54,11 @@ void respond_content(struct conn *c, const char *type)
 	response_text_field(&c->response, "Cache-Control", "no-store");
 }
 
-static bool is_draining(const struct conn *c)
+/* A client that is told so opens its next connection elsewhere, before this server accepts none. */
+static bool is_ending(const struct conn *c)
 {
 	/* Relaxed: only the flag matters, nothing that was written before it. */
-	return atomic_load_explicit(&c->io->http->is_draining, memory_order_relaxed);
+	return atomic_load_explicit(&c->io->http->is_ending, memory_order_relaxed);
 }
 
 /* Returns whether a part of the request's body may still come. */
@@ -70,7 +71,7 @@ static bool must_close(const struct conn *c)
 {
 	const struct request *r = &c->request;
 
-	if (c->closes || r->head_length == 0 || !r->keeps_alive || is_draining(c))
+	if (c->closes || r->head_length == 0 || !r->keeps_alive || is_ending(c))
 		return true;
 	/* A client that got no 100 Continue may or may not send its body, so the start of the next
 	 * request is unknown. */

@@ -300,6 +300,29 @@ def test_response_that_is_not_read_ends_its_connection(start):
             lambda: json.loads(daemon.get("/stats").body)["http"]["connections"] == 1, 10)
 
 
+def test_reader_of_small_answers_is_cut_as_well(start):
+    """Each of them is written soon: the rate is that of all."""
+    daemon = start("limits.body_timeout=500ms", "limits.body_rate=1M")
+    with daemon.client(receive_buffer=4096) as c:
+        rest = memoryview(c.head("GET", "/healthz") * 20000)
+        c.socket.setblocking(False)
+
+        def is_cut():
+            nonlocal rest
+            with contextlib.suppress(BlockingIOError):
+                rest = rest[c.socket.send(rest):]
+            with contextlib.suppress(BlockingIOError):
+                return not c.socket.recv(190)  # each 10 ms
+
+        def is_reset():
+            try:
+                return is_cut()
+            except ConnectionError:
+                return True
+        assert eventually(is_reset)
+    assert daemon.get("/healthz").status == 200
+
+
 @pytest.mark.also_with("thread-per-connection")
 def test_response_that_is_read_slowly_is_complete(start):
     daemon = start("limits.body_timeout=300ms", "limits.body_rate=100",

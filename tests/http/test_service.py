@@ -2,6 +2,7 @@
 and the delay before a drain. The manager is a substitute that implements the protocols of
 sd_notify(3) and sd_listen_fds(3)."""
 
+import contextlib
 import os
 import re
 import select
@@ -307,10 +308,27 @@ def test_drain_delay_serves_while_not_ready(start):
         assert eventually(lambda: daemon.get("/readyz").status == 503)
         answer = kept.request("GET", "/readyz")
         assert (answer.status, answer.slug) == (503, "draining")
-        assert daemon.upload(SMALL).status == 201
-        assert kept.request("GET", "/healthz").status == 200
+        # A client that kept its connection until the end could lose its next request.
+        assert answer.closes and kept.is_closed()
+        answer = daemon.upload(SMALL)
+        assert answer.status == 201 and answer.closes
     assert daemon.says("drain_delay")
     assert daemon.signal_until_exit(signal.SIGTERM) == 1
+
+
+def test_requests_that_have_arrived_before_the_drain_are_answered(start):
+    daemon = start("server.drain_delay=0")
+    with contextlib.ExitStack() as stack:
+        kept = [stack.enter_context(daemon.client()) for _ in range(64)]
+        for c in kept:
+            assert c.request("GET", "/healthz").status == 200
+        daemon.signal(signal.SIGSTOP)
+        daemon.signal(signal.SIGTERM)
+        for c in kept:
+            c.send(c.head("GET", "/healthz"))
+        daemon.signal(signal.SIGCONT)
+        assert [c.answer().status for c in kept] == [200] * len(kept)
+    assert daemon.wait_exit() == 0
 
 
 def test_drain_delay_ends(start):

@@ -1,5 +1,5 @@
 /* test_conn_new.c - a connection that cannot be watched leaves nothing behind, and one that sleeps
- * does not run. */
+ * does not run. A drain reads once more before it closes a connection. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -31,6 +31,7 @@ static void no_event(struct visit *v, struct event *ev);
 #define visit_leave no_visit
 #define visit_park no_event
 #define visit_unpark no_event
+#define conn_states some_states
 #define calloc counted_calloc
 #define free counted_free
 #define reactor_watch_init failing_watch_init
@@ -42,6 +43,21 @@ static void no_event(struct visit *v, struct event *ev);
 #undef reactor_watch_init
 #undef reactor_timer_init
 #undef reactor_watch_on
+
+static unsigned reads;
+
+static enum conn_step read_head(struct visit *v, struct conn *c)
+{
+	(void)v, (void)c;
+	reads++;
+	return CONN_STEP_READ;
+}
+
+const struct conn_state_row conn_states[CONN_STATE_COUNT] = {
+	[CONN_READ_HEAD] = { "read-head", read_head, NULL },
+	[CONN_LINGER_SHED] = { "linger-shed", conn_linger_shed, conn_late_shed },
+	[CONN_CLOSE] = { "close", conn_end, NULL },
+};
 
 static void no_visit(struct visit *v)
 {
@@ -168,10 +184,24 @@ static void a_refused_upload_sleeps_although_its_socket_is_ready(void **state)
 	assert_int_equal(io.shed_count, 0);
 }
 
+static void a_drain_looks_for_a_request_that_has_arrived(void **state)
+{
+	struct conn *c = make();
+
+	(void)state;
+	TAILQ_INIT(&io.kept);
+	c->is_used = true;
+	conn_drain(NULL, c);
+	assert_int_equal(reads, 1);
+	conn_abandon(c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_connection_without_a_watch_is_freed, setup,
+		                                teardown),
+		cmocka_unit_test_setup_teardown(a_drain_looks_for_a_request_that_has_arrived, setup,
 		                                teardown),
 		cmocka_unit_test_setup_teardown(
 			a_refused_upload_sleeps_although_its_socket_is_ready, setup, teardown),
