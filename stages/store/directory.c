@@ -198,6 +198,13 @@ int directory_remove(int at, const char *name)
 	return unlinkat(at, name, AT_REMOVEDIR) ? -errno : 0;
 }
 
+bool directory_has_id(const char *name)
+{
+	size_t n = strcspn(name, ".");
+
+	return ulid_is_valid(name, n);
+}
+
 int directory_clear(int at, unsigned *cleared)
 {
 	DIR *dir = directory_list(at, ".");
@@ -207,6 +214,8 @@ int directory_clear(int at, unsigned *cleared)
 	if (!dir)
 		return -errno;
 	while ((name = directory_next(dir))) {
+		if (!directory_has_id(name))
+			continue;
 		int err = directory_remove(at, name);
 
 		if (err && err != -ENOENT) {

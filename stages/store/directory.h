@@ -65,7 +65,12 @@ int directory_rename(int from_at, const char *from, int to_at, const char *to, u
 /* Removes the directory or file `name` below `at`, with the files in it. Returns 0 or -errno. */
 int directory_remove(int at, const char *name);
 
-/* Removes every entry of the directory `at`, and adds their number to *cleared. Another thread may
+/* Returns whether it is the name of an image's entry in .incoming or .trash, or in a queue: its id,
+ * or that with "." and more. */
+bool directory_has_id(const char *name);
+
+/* Removes the entries of the directory `at` that are of images, and adds their number to *cleared.
+ * Others stay. Another thread may
  * remove entries at the same time. Returns 0, -errno, or -EAGAIN if an entry is left, which is
  * logged. */
 int directory_clear(int at, unsigned *cleared);

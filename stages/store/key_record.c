@@ -191,6 +191,13 @@ int key_record_remove(struct store *s, const struct key_record *r)
 	return err == -ENOENT ? 0 : err;
 }
 
+static bool is_of_record(const char *name)
+{
+	const size_t n = HASH_LENGTH - 2; /* the directory has the first two */
+
+	return strspn(name, "0123456789abcdef") == n && (!name[n] || strcmp(name + n, ".new") == 0);
+}
+
 void key_record_sweep(struct store *s, unsigned shard, uint64_t before)
 {
 	char path[STORE_PATH_MAX];
@@ -201,7 +208,8 @@ void key_record_sweep(struct store *s, unsigned shard, uint64_t before)
 	DIR *dir = directory_list(s->root_fd, path);
 
 	while (dir && (name = directory_next(dir)))
-		if (fstatat(dirfd(dir), name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+		if (is_of_record(name) &&
+		    fstatat(dirfd(dir), name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
 		    (uint64_t)st.st_mtime < before)
 			(void)unlinkat(dirfd(dir), name, 0);
 	if (dir)

@@ -12,11 +12,10 @@
 #include <stdint.h>
 
 #include "conf/conf.h"
-#include "ulid.h"
+#include "store_path.h"
 
 struct store;
 
-#define REMAKE_QUEUE_DIRECTORY ".remake"
 #define REMAKE_QUEUE_NAMES_MAX (CONF_VARIANT_MAX * CONF_NAME_MAX)
 
 struct remake_entry {

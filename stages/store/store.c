@@ -23,10 +23,12 @@
 #include "directory.h"
 #include "log/log.h"
 #include "store_path.h"
+#include "stray.h"
 
 #define LOOK_NS NS_PER_S /* between looks at the free space while there is too little */
 /* The error of a root that only a restart can open. */
 #define OUTSIDE (-EXDEV)
+#define STRAYS_SHOWN_MAX 100
 #define ROOT_MODE 0750 /* of a new root, less the umask */
 
 /* ---- the disk ---- */
@@ -87,37 +89,6 @@ const char *store_not_writable(struct store *s, uint64_t floor, bool looks, cons
 	return "storage-full";
 }
 
-/* ---- unfinished images that could not be removed ---- */
-
-bool leftovers_note(struct leftovers *l, const char *id, bool is_left)
-{
-	unsigned i = 0;
-
-	pthread_mutex_lock(&l->lock);
-	while (i < l->count && strcmp(l->id[i], id) != 0)
-		i++;
-	bool has_room = i < LEFTOVERS_MAX;
-
-	if (is_left && i == l->count && has_room)
-		memcpy(l->id[l->count++], id, ULID_LENGTH + 1);
-	if (!is_left && i < l->count)
-		memmove(l->id[i], l->id[--l->count], sizeof l->id[i]);
-	pthread_mutex_unlock(&l->lock);
-	return has_room;
-}
-
-/* Adds the names in .incoming; those that are no ids are left to the next start. */
-static void add_all_leftovers(struct store *s)
-{
-	DIR *dir = directory_list(s->incoming_fd, ".");
-	const char *name;
-
-	while (dir && (name = directory_next_id(dir)))
-		leftovers_note(&s->leftovers, name, true);
-	if (dir)
-		closedir(dir);
-}
-
 /* ---- opening ---- */
 
 /* The root comes first. */
@@ -140,8 +111,7 @@ static int *fd_of(struct store *s, size_t i)
 static void init(struct store *s, bool survives_power)
 {
 	*s = (struct store){ .survives_power = survives_power,
-		             .checking = PTHREAD_MUTEX_INITIALIZER,
-		             .leftovers = LEFTOVERS_NONE };
+		             .checking = PTHREAD_MUTEX_INITIALIZER };
 	usage_init(&s->usage);
 	for (size_t i = 0; i < COUNT_OF(directories); i++)
 		*fd_of(s, i) = -1;
@@ -215,6 +185,31 @@ static int lock_root(const struct store *s)
 	return err;
 }
 
+struct strays {
+	unsigned shown, others;
+};
+
+static void log_stray(const char *path, void *arg)
+{
+	struct strays *strays = arg;
+
+	if (strays->shown < STRAYS_SHOWN_MAX) {
+		log_notice("store: %s: darkroomd did not make it; it stays", path);
+		strays->shown++;
+	} else {
+		strays->others++;
+	}
+}
+
+static void log_strays(const struct store *s)
+{
+	struct strays strays = { .shown = 0 };
+
+	stray_find(s->root_fd, "", STRAY_AT_START, log_stray, &strays);
+	if (strays.others)
+		log_notice("store: darkroomd did not make %u others; they stay", strays.others);
+}
+
 int store_open(struct store *s, const char *root, bool survives_power, unsigned *cleared)
 {
 	int err;
@@ -232,19 +227,19 @@ int store_open(struct store *s, const char *root, bool survives_power, unsigned 
 	err = open_directories(s);
 	if (!err)
 		err = directory_clear(s->incoming_fd, cleared);
-	if (err == -EAGAIN)
-		add_all_leftovers(s);
 	if (!err || err == -EAGAIN)
 		err = directory_clear(s->trash_fd, cleared);
-	if (err == -EAGAIN || s->leftovers.count > 0)
+	if (err == -EAGAIN)
 		atomic_store(&s->tidy_ns, clock_ns() + STORE_TIDY_NS);
 	if (err == -EAGAIN)
 		err = 0;
 	if (!err && faccessat(s->incoming_fd, ".", W_OK, 0))
 		err = -errno;
 	store_look(s);
-	if (!err)
+	if (!err) {
+		log_strays(s);
 		return 0;
+	}
 	log_root(s, "cannot prepare the store: ", err);
 fail:
 	store_close(s);

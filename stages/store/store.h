@@ -19,21 +19,6 @@
 #include "ulid.h"
 #include "usage.h"
 
-#define LEFTOVERS_MAX 64
-
-/* Unfinished images in .incoming that could not be removed, to try it again. Others are being
- * written in the same directory, so it cannot be cleared while the daemon runs. */
-struct leftovers {
-	pthread_mutex_t lock;
-	unsigned count;
-	char id[LEFTOVERS_MAX][ULID_LENGTH + 1];
-};
-
-#define LEFTOVERS_NONE                            \
-	{                                         \
-		.lock = PTHREAD_MUTEX_INITIALIZER \
-	}
-
 #define STORE_VERIFIED_FILES 4096
 
 struct store {
@@ -45,8 +30,7 @@ struct store {
 	_Atomic uint64_t flushes;    /* of the file system, so far */
 	_Atomic uint64_t free_bytes; /* of the file system, when store_look() saw it last */
 	_Atomic uint64_t looked_ns;
-	_Atomic bool is_read_only;  /* the file system, at that time */
-	struct leftovers leftovers; /* in .incoming */
+	_Atomic bool is_read_only; /* the file system, at that time */
 	struct usage usage;
 	/* files that were compared last, each in the slot of its identity: store_verify.c */
 	_Atomic uint64_t verified[STORE_VERIFIED_FILES];
@@ -59,7 +43,8 @@ struct store {
 /* Creates root and the directories below it (not its parents). A new root has the mode 0750, less
  * the umask; an existing one keeps its mode. Those of unfinished images and of originals get 0700
  * in any case. Locks root against a second daemon and clears the leftovers of a crash, counting
- * them in *cleared. Returns 0, or -errno with the reason logged. Main thread. */
+ * them in *cleared. Logs what is not of the store, and leaves it. Returns 0, or -errno with the
+ * reason logged. Main thread. */
 int store_open(struct store *s, const char *root, bool survives_power, unsigned *cleared);
 void store_close(struct store *s);
 
@@ -113,10 +98,6 @@ bool store_check_missing(struct store *s, unsigned openings);
 /* Flushes the file system if the store survives a loss of power; see flush_note in store_put.c.
  * Returns 0 or -errno. */
 int store_flush(struct store *s);
-
-/* Adds an id, or removes it if its files are gone, and it may be written again. Returns false if
- * there are too many: the next start removes its files. */
-bool leftovers_note(struct leftovers *l, const char *id, bool is_left);
 
 /* ---- may block; disk_write calls them ---- */
 

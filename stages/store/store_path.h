@@ -26,6 +26,11 @@
 #define STORE_QUARANTINE_DIRECTORY ".quarantine"
 #define STORE_EXPIRY_DIRECTORY ".expiry"
 #define STORE_KEYS_DIRECTORY ".keys"
+#define STORE_IMPORT_DIRECTORY ".import"
+#define REMAKE_QUEUE_DIRECTORY ".remake"
+#define USAGE_FILE ".usage"
+#define USAGE_RECOUNT_FILE ".recount"
+#define STORE_CHECK_FILE ".check" /* how far darkroomd store check has come */
 /* Of a file: its checksum, and of an image that expires, "." and the time in 10 digits. */
 #define STORE_TAG_ATTRIBUTE "user.darkroom.xxh128"
 

@@ -109,24 +109,6 @@ static void clear_trash(struct store *s, const char *name)
 	atomic_store(&s->tidy_ns, clock_ns() + STORE_TIDY_NS);
 }
 
-/* Moves what could not be removed from .incoming to the trash. Returns false if a part stays. */
-static bool move_leftovers(struct store *s)
-{
-	struct leftovers *l = &s->leftovers;
-	char name[STORE_PATH_MAX];
-	unsigned left = 0;
-
-	pthread_mutex_lock(&l->lock);
-	for (unsigned i = 0; i < l->count; i++) {
-		trash_name(s, l->id[i], name);
-		if (renameat(s->incoming_fd, l->id[i], s->trash_fd, name) && errno != ENOENT)
-			memmove(l->id[left++], l->id[i], sizeof l->id[i]);
-	}
-	l->count = left;
-	pthread_mutex_unlock(&l->lock);
-	return left == 0;
-}
-
 /* Clears the trash when that is due. One thread at a time. */
 static void tidy(struct store *s)
 {
@@ -137,7 +119,7 @@ static void tidy(struct store *s)
 	    !atomic_compare_exchange_strong(&s->tidy_ns, &due, 0))
 		return;
 	/* Flush first, for the same reason as in store_batch_end(). */
-	if (!move_leftovers(s) || store_flush(s) || directory_clear(s->trash_fd, &ignored))
+	if (store_flush(s) || directory_clear(s->trash_fd, &ignored))
 		atomic_store(&s->tidy_ns, now + STORE_TIDY_NS);
 }
 
@@ -365,14 +347,36 @@ static int publish(struct store *s, const struct store_item *item)
 	return err;
 }
 
+/* Removes the files of an unpublished item; if that fails, moves them to the trash. */
+static void discard(struct store *s, const char *id)
+{
+	int err = directory_remove(s->incoming_fd, id);
+	char name[STORE_PATH_MAX];
+
+	if (!err || err == -ENOENT)
+		return;
+	trash_name(s, id, name);
+	if (renameat(s->incoming_fd, id, s->trash_fd, name) == 0)
+		clear_trash(s, name);
+	else
+		log_warning("store: cannot remove " STORE_INCOMING_DIRECTORY
+		            "/%s: %s; it stays until the next start",
+		            id, strerror(-err));
+}
+
 /* Writes all files of the item into the incoming directory. */
 static int write_item(struct store *s, const struct store_item *item)
 {
 	mode_t mode = item->place == STORE_SPOOL ? PRIVATE_DIRECTORY : IMAGE_DIRECTORY;
 	int err = 0;
 
-	if (mkdirat(s->incoming_fd, item->id, mode))
-		return -errno;
+	if (mkdirat(s->incoming_fd, item->id, mode)) {
+		if (errno != EEXIST)
+			return -errno;
+		discard(s, item->id); /* an earlier attempt could not remove it */
+		if (mkdirat(s->incoming_fd, item->id, mode))
+			return -errno;
+	}
 	int fd = directory_open(s->incoming_fd, item->id, 0);
 
 	if (fd < 0)
@@ -401,29 +405,6 @@ static void flush_items(struct store *s, struct store_item *items, unsigned coun
 		items[i].err = items[i].err ? items[i].err : err;
 }
 
-/* Removes the files of an unpublished item; if that fails, moves them to the trash. */
-static void discard(struct store *s, const char *id)
-{
-	int err = directory_remove(s->incoming_fd, id);
-	char name[STORE_PATH_MAX];
-
-	if (!err || err == -ENOENT) {
-		(void)leftovers_note(&s->leftovers, id, false);
-		return;
-	}
-	trash_name(s, id, name);
-	if (renameat(s->incoming_fd, id, s->trash_fd, name) == 0) {
-		clear_trash(s, name);
-		return;
-	}
-	bool is_noted = leftovers_note(&s->leftovers, id, true);
-
-	log_warning("store: cannot remove " STORE_INCOMING_DIRECTORY "/%s: %s; %s", id,
-	            strerror(-err), is_noted ? "retrying later" : "it stays until the next start");
-	if (is_noted)
-		atomic_store(&s->tidy_ns, clock_ns() + STORE_TIDY_NS);
-}
-
 /* Removes a published item that may not survive a loss of power. A replaced image is exchanged
  * back: the files of both stay until a flush succeeds. */
 static void withdraw(struct store *s, const struct store_item *item)
@@ -437,8 +418,7 @@ static void withdraw(struct store *s, const struct store_item *item)
 	}
 	(void)exchange_directories(s, item->id, -1);
 	trash_name(s, item->id, name);
-	if (renameat(s->incoming_fd, item->id, s->trash_fd, name) && errno != ENOENT)
-		(void)leftovers_note(&s->leftovers, item->id, true);
+	(void)renameat(s->incoming_fd, item->id, s->trash_fd, name);
 	atomic_store(&s->tidy_ns, clock_ns() + STORE_TIDY_NS);
 }
 

@@ -18,15 +18,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "ulid.h"
+#include "store_path.h"
 
 struct store;
 
 #define USAGE_NAME_MAX 64     /* bytes of a token's name, with the zero */
 #define USAGE_TOKENS_MAX 8192 /* names; further ones count only in all */
 #define USAGE_DAY_S 86400
-#define USAGE_FILE ".usage"
-#define USAGE_RECOUNT_FILE ".recount"
 #define USAGE_PAGE_MAX (1u << 16)
 
 struct usage_sum {

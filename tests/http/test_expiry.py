@@ -220,9 +220,9 @@ def test_old_images_are_removed_in_both_layouts(start):
     for ident in old:
         assert daemon.get(f"/images/{ident}").status == 404
     assert eventually(lambda: removed(daemon)["max_age"] == 4)
-    assert stored(daemon.store) == set(images[4:])
     span = directory_of(daemon.store, old[0]).parent.parent
     assert eventually(lambda: not span.exists())
+    assert stored(daemon.store) == set(images[4:])
     answer = daemon.get(f"/images/{images[4]}/thumb.jpg")
     assert abs(expiry_of(answer) - time.time() - 8760 * 3600) < 600
 

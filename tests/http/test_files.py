@@ -317,7 +317,7 @@ def test_restart_keeps_images_and_clears_leftovers(start, tmp_path):
         left = store / name / "01HZZZZZZZZZZZZZZZZZZZZZZZ"
         left.mkdir(parents=True)
         (left / "medium.jpg").write_bytes(b"unfinished")
-        (store / name / "stray").write_bytes(b"x")
+        (store / name / f"{left.name[:-1]}A").write_bytes(b"x")
     second = start(store=store)
     assert not second.leftovers()
     assert second.get(image["url"]).json() == image

@@ -3,6 +3,7 @@ images (20000)."""
 
 import os
 import pathlib
+import re
 import shutil
 import statistics
 import tempfile
@@ -95,3 +96,39 @@ def test_start_does_not_depend_on_the_number_of_images(place, tmp_path):
     assert daemon.image(pictures.photo_jpeg(60, 60))["id"]
     daemon.stop()
     shutil.rmtree(full)
+
+
+FOREIGN = ["notes.txt", "backup/of/mine", ".DS_Store", "01K0", "01K1/notes", "01K1/mine/x",
+           *(f"{d}/{name}" for d in (".incoming", ".trash", ".spool", ".remake", ".expiry", ".keys",
+                                     ".import") for name in ("notes.txt", "mine/x")),
+           ".keys/ab/notes.txt", ".quarantine/notes.txt", "lost+found/#123"]
+UNNAMED = {".keys/ab/notes.txt", ".quarantine/notes.txt", "lost+found/#123"}
+
+
+def test_a_start_leaves_what_it_did_not_make(start, tmp_path):
+    """Files and directories of others at every place, and what an earlier version has left."""
+    store, old = tmp_path / "store", "01K2000000000000000000000A"
+    for name in FOREIGN:
+        (store / name).parent.mkdir(parents=True, exist_ok=True)
+        (store / name).write_text(name)
+        os.utime(store / name, (1, 1))
+    for name in (f".incoming/{old}/a.jpg", f".trash/{old}.3/a.jpg"):
+        (store / name).parent.mkdir(parents=True)
+        (store / name).write_text("left")
+    key = store / ".keys/ab" / ("c" * 62)
+    key.write_text("old")
+    os.utime(key, (1, 1))
+    daemon = start("store.max_age=1d", "store.sweep_interval=100ms", store=store)
+    image = daemon.image(pictures.photo_jpeg(64, 48, 1))
+    with daemon.client() as c:
+        assert c.request("DELETE", image["url"]).status == 204
+    assert eventually(lambda: (store / ".expiry/swept").is_dir() and not key.exists())  # swept
+    daemon.stop()
+    again = start(store=store)
+    for name in FOREIGN:
+        assert (store / name).read_text() == name
+    assert not list(store.glob(f".*/{old}*"))
+    named = re.findall(r"store: (\S+): darkroomd did not make it; it stays", again.log_until_now())
+    expected = {name.split("/mine")[0] + "/mine" if "/mine" in name else name for name in FOREIGN}
+    expected = {"backup" if name.startswith("backup") else name for name in expected - UNNAMED}
+    assert sorted(named) == sorted(expected)

@@ -26,12 +26,11 @@
 #include "store/store_path.h"
 #include "store/store_verify.h"
 #include "store/stored_image.h"
+#include "store/stray.h"
 #include "store_query.h"
 
 #define INTERRUPTED (-1)
 #define PROBLEMS_MAX 64 /* of one image that are listed */
-#define PROBLEM_PATH_MAX (STORE_PATH_MAX + 256)
-#define PROGRESS ".check"
 #define STRAYS "strays"
 #define RATE (UINT64_C(32) << 20) /* bytes per second unless --rate asks for another */
 #define SAVE_NS (5 * NS_PER_S)
@@ -44,8 +43,8 @@ struct audit {
 	bool knows_files; /* image.json is good, so info lists all files */
 	bool has_seen[CONF_VARIANT_MAX + 1];
 	struct problem {
-		char file[PROBLEM_PATH_MAX]; /* "": the image itself */
-		const char *kind;            /* static */
+		char file[STRAY_PATH_MAX]; /* "": the image itself */
+		const char *kind;          /* static */
 	} problem[PROBLEMS_MAX];
 	unsigned problem_count, attempts;
 	/* of all */
@@ -69,7 +68,7 @@ static void save(struct audit *a, const struct store_query *q)
 {
 	a->saved_ns = clock_ns();
 	/* If that fails, the next check begins earlier. */
-	(void)directory_write_file(q->store.root_fd, PROGRESS, a->id, ULID_LENGTH, false);
+	(void)directory_write_file(q->store.root_fd, STORE_CHECK_FILE, a->id, ULID_LENGTH, false);
 }
 
 /* Continues where an interrupted check of the whole store ended. Returns 0 or the exit status. */
@@ -85,7 +84,7 @@ static int start(struct audit *a, struct store_query *q)
 	              q->limit == UINT64_MAX;
 	if (!a->is_whole || q->restarts)
 		return 0;
-	if (directory_read_file(q->store.root_fd, PROGRESS, id, sizeof id) == ULID_LENGTH &&
+	if (directory_read_file(q->store.root_fd, STORE_CHECK_FILE, id, sizeof id) == ULID_LENGTH &&
 	    ulid_is_valid(id, ULID_LENGTH)) {
 		memcpy(q->after, id, sizeof q->after);
 		store_query_say("continuing behind %s", id);
@@ -302,75 +301,30 @@ static int check_image(struct store_query *q, const char *id, void *arg)
 
 /* ---- beside the images ---- */
 
-static bool has_length(const char *name, size_t length)
-{
-	return strlen(name) == length && strspn(name, "0123456789ABCDEFGHJKMNPQRSTVWXYZ") == length;
-}
+struct auditor {
+	struct audit *audit;
+	struct store_query *query;
+};
 
-/* Returns whether a directory belongs into another one. *below: further ones are in it. */
-static bool belongs(const char *directory, const char *name, bool *below)
-{
-	char path[STORE_PATH_MAX];
-	size_t depth = strlen(directory);
-
-	*below = depth == 0 || depth == STORE_SPAN_LENGTH;
-	if (depth == 0 && has_length(name, STORE_SPAN_LENGTH))
-		return true;
-	if (*below)
-		return has_length(name, STORE_SHARD_LENGTH);
-	/* An image must lie where its id says. */
-	if (!ulid_is_valid(name, strlen(name)))
-		return false;
-	store_shard_path(path, depth > STORE_SPAN_LENGTH ? STORE_BY_TIME : STORE_BY_TAIL, name);
-	return strcmp(path, directory) == 0;
-}
-
-/* Reports what does not belong into the directory. With q->repairs, moves it to
+/* Reports an entry that is not of the store. With repairs, moves it to
  * .quarantine/strays/SPAN+SHARD+NAME, unless that is there. */
-static void report_stray(struct audit *a, struct store_query *q, const struct problem *p)
+static void report_stray(const char *path, void *arg)
 {
+	struct store_query *q = ((struct auditor *)arg)->query;
+	struct problem p = { .kind = "stray" };
+	char to[sizeof p.file];
 	int fd =
 		q->repairs ? directory_open(q->store.quarantine_fd, STRAYS, PRIVATE_DIRECTORY) : -1;
-	char to[PROBLEM_PATH_MAX];
 
-	memcpy(to, p->file, sizeof to);
+	snprintf(p.file, sizeof p.file, "%s", path);
+	memcpy(to, p.file, sizeof to);
 	for (char *c = to; (c = strchr(c, '/'));)
 		*c = '+';
-	a->problems++;
-	print(q, "", p,
-	      fd >= 0 && !directory_rename(q->store.root_fd, p->file, fd, to, RENAME_NOREPLACE));
+	((struct auditor *)arg)->audit->problems++;
+	print(q, "", &p,
+	      fd >= 0 && !directory_rename(q->store.root_fd, p.file, fd, to, RENAME_NOREPLACE));
 	if (fd >= 0)
 		close(fd);
-}
-
-/* Reports what does not belong into the directory, and into those below it. An entry that has gone
- * since it was listed is an image that was removed. */
-static void find_strays(struct audit *a, struct store_query *q, const char *directory)
-{
-	DIR *dir = directory_list(q->store.root_fd, *directory ? directory : ".");
-	struct problem p = { .kind = "stray" };
-	const char *name;
-	struct stat st;
-
-	while (dir && (name = directory_next(dir))) {
-		bool is_root = !*directory, below;
-
-		if (fstatat(dirfd(dir), name, &st, AT_SYMLINK_NOFOLLOW)) {
-			if (errno == ENOENT)
-				continue;
-			st.st_mode = 0;
-		}
-		if (is_root &&
-		    (name[0] == '.' || strcmp(name, "lost+found") == 0 || S_ISSOCK(st.st_mode)))
-			continue;
-		snprintf(p.file, sizeof p.file, "%s%s%s", directory, is_root ? "" : "/", name);
-		if (!S_ISDIR(st.st_mode) || !belongs(directory, name, &below))
-			report_stray(a, q, &p);
-		else if (below)
-			find_strays(a, q, p.file);
-	}
-	if (dir)
-		closedir(dir);
 }
 
 /* Prints the sums. status: 0, INTERRUPTED or an exit status. Returns the exit status. */
@@ -381,8 +335,9 @@ static int finish(struct audit *a, struct store_query *q, int status)
 	if (status == INTERRUPTED && a->is_whole) {
 		save(a, q);
 	} else if (a->is_whole) {
-		find_strays(a, q, "");
-		(void)unlinkat(q->store.root_fd, PROGRESS, 0);
+		stray_find(q->store.root_fd, "", STRAY_AMONG_IMAGES, report_stray,
+		           &(struct auditor){ a, q });
+		(void)unlinkat(q->store.root_fd, STORE_CHECK_FILE, 0);
 	}
 	store_query_say("%s%" PRIu64 " images, %" PRIu64 " files and %" PRIu64
 	                " bytes checked; %" PRIu64 " problems",

@@ -25,7 +25,6 @@
 #include "store_query.h"
 #include "tar.h"
 
-#define IMPORT_DIRECTORY ".import"
 #define BATCH_MAX 32            /* images that share their flushes */
 #define BATCH_BYTES (64u << 20) /* of such a batch, before its last image */
 #define DRAIN_MAX (1u << 20)    /* bytes behind the archive's end */
@@ -248,12 +247,11 @@ static void clear(struct import_image *image)
 static int make_place(struct store *s)
 {
 	unsigned cleared = 0;
-	int fd = directory_open(s->root_fd, IMPORT_DIRECTORY, PRIVATE_DIRECTORY);
+	int fd = directory_open(s->root_fd, STORE_IMPORT_DIRECTORY, PRIVATE_DIRECTORY);
 
 	if (fd < 0)
 		return fd;
 	s->incoming_fd = fd;
-	s->leftovers = (struct leftovers)LEFTOVERS_NONE;
 	if (flock(fd, LOCK_EX | LOCK_NB))
 		return -errno;
 	return directory_clear(fd, &cleared);
@@ -269,14 +267,14 @@ static int open_place(struct store *s)
 		return EXIT_FAILURE;
 	}
 	if (err)
-		return store_query_fail(IMPORT_DIRECTORY, err);
+		return store_query_fail(STORE_IMPORT_DIRECTORY, err);
 	usage_demand_recount(s);
 	return 0;
 }
 
 static void close_place(struct store *s)
 {
-	(void)unlinkat(s->root_fd, IMPORT_DIRECTORY, AT_REMOVEDIR);
+	(void)unlinkat(s->root_fd, STORE_IMPORT_DIRECTORY, AT_REMOVEDIR);
 	usage_demand_recount(s); /* a count in between has missed the rest */
 }
 

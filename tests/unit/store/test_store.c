@@ -249,6 +249,7 @@ static void an_existing_store_becomes_private(void **state)
 
 static void leftovers_are_removed_at_startup(void **state)
 {
+	static const char left[] = "01K0000000000000000000000A";
 	struct store s;
 	char command[512];
 
@@ -256,12 +257,14 @@ static void leftovers_are_removed_at_startup(void **state)
 	open_store(&s, 0);
 	store_close(&s);
 	snprintf(command, sizeof command,
-	         "mkdir -p %s/.incoming/x %s/.trash/y && touch %s/.incoming/x/a %s/.trash/y/b",
-	         root, root, root, root);
+	         "cd %s && mkdir .incoming/%s .trash/%s.0 .trash/y && touch .incoming/%s/a "
+	         ".trash/%s.0/b .trash/y/b .incoming/x",
+	         root, left, left, left, left);
 	assert_int_equal(system(command), 0);
 	open_store(&s, 2);
-	assert_false(exists(".incoming", "x"));
-	assert_false(exists(".trash", "y"));
+	assert_false(exists(".incoming", left));
+	assert_true(exists(".incoming", "x"));
+	assert_true(exists(".trash", "y")); /* another's */
 	store_close(&s);
 }
 

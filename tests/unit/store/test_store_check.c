@@ -30,7 +30,8 @@ static int fake_fcntl(int fd, int command, int least)
 #undef log_error
 #undef log_notice
 #define log_error(...) (printf(__VA_ARGS__), error_count++)
-#define log_notice(...) (notice_count++)
+static char notice[512];
+#define log_notice(...) (notice_count++, snprintf(notice, sizeof notice, __VA_ARGS__))
 #define dup3 fake_dup3
 #define fcntl(fd, command, least) fake_fcntl(fd, command, least)
 #include "store/store.c"

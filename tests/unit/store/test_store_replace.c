@@ -133,25 +133,14 @@ static void a_replacement_that_is_not_flushed_is_taken_back(void **state)
 	close(fd);
 }
 
-static void a_replacement_that_cannot_go_to_the_trash_is_noted(void **state)
+static void what_an_earlier_attempt_has_left_makes_room(void **state)
 {
-	static const int errors[] = { EIO, ENOENT };
-
 	(void)state;
-	for (size_t i = 0; i < COUNT_OF(errors); i++) {
-		shell("mkdir .incoming/" ID);
-		exchange_error = EIO;
-		fail_call(CALL_RENAMEAT, 1, errors[i]);
-		withdraw(&store, &(struct store_item){ .place = STORE_REPLACED, .id = ID });
-		assert_int_equal(store.leftovers.count, errors[i] == EIO);
-		no_fault();
-		shell("rmdir .incoming/" ID);
-		(void)leftovers_note(&store.leftovers, ID, false);
-	}
-	shell("mkdir .incoming/" ID);
-	withdraw(&store, &(struct store_item){ .place = STORE_REPLACED, .id = ID });
-	assert_int_equal(store.leftovers.count, 0);
-	assert_int_equal(entries(".trash"), 1);
+	shell("mkdir .incoming/" ID " && touch .incoming/" ID "/a.jpg");
+	struct store_item item = item_of(STORE_IMAGES, ID);
+
+	assert_int_equal(put_one(item), 0);
+	assert_int_equal(entries(".incoming") + entries(".trash"), 0);
 }
 
 int main(void)
@@ -163,7 +152,7 @@ int main(void)
 		WITH_STORE(an_image_that_was_replaced_meanwhile_is_not_replaced),
 		WITH_STORE(files_that_cannot_be_linked_fail_the_item),
 		WITH_STORE(a_replacement_that_is_not_flushed_is_taken_back),
-		WITH_STORE(a_replacement_that_cannot_go_to_the_trash_is_noted),
+		WITH_STORE(what_an_earlier_attempt_has_left_makes_room),
 	};
 
 	log_set_level(LOG_LEVEL_ERROR);
