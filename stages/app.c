@@ -299,8 +299,11 @@ static bool app_must_restart(void)
 
 static void app_describe(struct text *to)
 {
-	text_printf(to, "%" PRIu64 " images in flight, %" PRIu64 " connections",
-	            admission_in_flight(&own.images.admission), atomic_load(&own.http.connections));
+	uint64_t images = admission_in_flight(&own.images.admission),
+		 connections = atomic_load(&own.http.connections);
+
+	text_printf(to, "%" PRIu64 " image%s in flight, %" PRIu64 " connection%s", images,
+	            plural(images), connections, plural(connections));
 }
 
 static void app_remake(struct text *to)

@@ -71,11 +71,6 @@ static void print_times(const char *name, const struct latency *h)
 	putchar('\n');
 }
 
-static const char *plural(uint64_t n)
-{
-	return n == 1 ? "" : "s";
-}
-
 static void print_loop(const struct request_schedule_conf *s)
 {
 	char from[FIGURE_SIZE], to[FIGURE_SIZE], length[FIGURE_SIZE];

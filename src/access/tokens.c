@@ -354,7 +354,7 @@ int tokens_reload(struct tokens *t, struct text *errors)
 	atomic_store_explicit(&t->is_outdated, err != 0, memory_order_relaxed);
 	if (!err) {
 		publish(t, &r);
-		log_notice("%s: %u tokens loaded", t->path, r.count);
+		log_notice("%s: %u token%s loaded", t->path, r.count, plural(r.count));
 		if (r.count == 0)
 			log_warning("%s: contains no tokens; all uploads and DELETE requests are "
 			            "refused",

@@ -2,6 +2,7 @@
 #include "suggest.h"
 
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #define NAME_MAX_BYTES 32
@@ -40,4 +41,12 @@ void suggest_offer(struct suggest *s, const char *name)
 		s->best = name;
 		s->distance = d;
 	}
+}
+
+const char *suggest_phrase(struct suggest *s)
+{
+	s->phrase[0] = '\0';
+	if (s->best)
+		snprintf(s->phrase, sizeof s->phrase, "; did you mean %s?", s->best);
+	return s->phrase;
 }

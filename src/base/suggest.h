@@ -10,9 +10,13 @@ struct suggest {
 	const char *wanted; /* the mistyped name */
 	const char *best;   /* the closest name so far, borrowed; NULL: none is close enough */
 	unsigned distance;  /* of the closest name, in edits */
+	char phrase[64];
 };
 
 /* Considers a known name. The struct begins as { .wanted = ... }. */
 void suggest_offer(struct suggest *s, const char *name);
+
+/* Returns the end of a message, "; did you mean NAME?", or "" if no name is close. It is in *s. */
+const char *suggest_phrase(struct suggest *s);
 
 #endif

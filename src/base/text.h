@@ -36,6 +36,12 @@ void text_uint(struct text *t, uint64_t value);
 void text_printf(struct text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void text_ms(struct text *t, uint64_t ns); /* as milliseconds with three decimals */
 
+/* Returns what follows a noun behind the number. */
+static inline const char *plural(uint64_t n)
+{
+	return n == 1 ? "" : "s";
+}
+
 /* Data that several readers send. One thread has all of them. */
 struct document {
 	unsigned references;

@@ -111,8 +111,7 @@ static void report_unknown_stage(struct load *l, const struct conf_setting *at, 
 
 	for (unsigned i = 0; i < stage_table_count(); i++)
 		suggest_offer(&suggest, stage_table_name(i));
-	report(l, at, "unknown stage%s%s%s", suggest.best ? "; did you mean " : "",
-	       suggest.best ? suggest.best : "", suggest.best ? "?" : "");
+	report(l, at, "unknown stage%s", suggest_phrase(&suggest));
 }
 
 static void report_unknown_section(struct load *l, const struct conf_setting *at)

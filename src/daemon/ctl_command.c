@@ -166,10 +166,7 @@ static const struct command *find(const char *name, struct text *answer)
 			return &commands[i];
 		suggest_offer(&suggest, commands[i].name);
 	}
-	text_printf(answer, "unknown command %.80s", name);
-	if (suggest.best)
-		text_printf(answer, "; did you mean %s?", suggest.best);
-	text_puts(answer, "\n");
+	text_printf(answer, "unknown command %.80s%s\n", name, suggest_phrase(&suggest));
 	ctl_print_commands(answer);
 	return NULL;
 }

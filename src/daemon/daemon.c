@@ -338,7 +338,9 @@ static int supervise(struct supervisor *s)
 	drain(s, reason);
 	p->stop();
 	trace_output_end(&s->trace, *p->graph);
-	log_notice("ended, %" PRIu64 " images stored", atomic_load(p->images_stored));
+	uint64_t stored = atomic_load(p->images_stored);
+
+	log_notice("ended, %" PRIu64 " image%s stored", stored, plural(stored));
 	return signal_number ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 

@@ -9,7 +9,9 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/suggest.h"
 #include "base/text.h"
+#include "conf/conf_keys.h"
 #include "ctl_socket.h"
 #include "policy/policy.h"
 
@@ -108,6 +110,24 @@ static void request(struct options *o, enum verb verb)
 		o->verb = verb;
 }
 
+/* getopt has reported a long option, "--WORD" or "--WORD=VALUE": says what it may be. */
+static int suggest_option(const char *word)
+{
+	char name[64];
+	struct suggest option = { .wanted = name }, key = option;
+
+	snprintf(name, sizeof name, "%.*s", (int)strcspn(word + 2, "="), word + 2);
+	for (size_t i = 0; long_options[i].name; i++)
+		suggest_offer(&option, long_options[i].name);
+	for (size_t i = 0; conf_key_at(i); i++)
+		suggest_offer(&key, conf_key_at(i)->name);
+	if (option.best)
+		fprintf(stderr, "Did you mean --%s?\n", option.best);
+	else if (key.best)
+		fprintf(stderr, "Did you mean -o SECTION.%s=VALUE?\n", key.best);
+	return usage();
+}
+
 static int take_keys(struct options *o)
 {
 	request(o, VERB_KEYS);
@@ -168,6 +188,8 @@ static int take_option(struct options *o, int option)
  */
 static int take_words(struct options *o, char *const *words, size_t count)
 {
+	static const char *const commands[] = { "ctl", "store", "token" };
+
 	if (count == 0)
 		return 0;
 	if (strcmp(words[0], "store") == 0) {
@@ -175,7 +197,12 @@ static int take_words(struct options *o, char *const *words, size_t count)
 		return usage(); /* with one, take_store() has taken it */
 	}
 	if (strcmp(words[0], "token") != 0 && strcmp(words[0], "ctl") != 0) {
-		fprintf(stderr, "darkroomd: unexpected argument '%s'\n", words[0]);
+		struct suggest suggest = { .wanted = words[0] };
+
+		for (size_t i = 0; i < COUNT_OF(commands); i++)
+			suggest_offer(&suggest, commands[i]);
+		fprintf(stderr, "darkroomd: unexpected argument '%s'%s\n", words[0],
+		        suggest_phrase(&suggest));
 		return usage();
 	}
 	bool is_ctl = strcmp(words[0], "ctl") == 0;
@@ -206,7 +233,8 @@ static int take_options(struct options *o, int argc, char **argv, const char *or
 	optind = 0; /* restarts getopt, also after an earlier call */
 	while (status == 0 && o->verb < VERB_KEYS &&
 	       (option = getopt_long(argc, argv, letters, long_options, NULL)) != -1)
-		status = take_option(o, option);
+		status = option == '?' && !optopt ? suggest_option(argv[optind - 1])
+		                                  : take_option(o, option);
 	return status;
 }
 

@@ -155,7 +155,7 @@ static void put_title(struct text *to, const char *now)
 	name_of(now, "scheduler.policy", policy);
 	text_printf(to, "darkroomd: %spolicy %s, up %.0f:%02.0f h, %.0f connection%s\n",
 	            draining && *draining == 't' ? "draining, " : "", policy, floor(up_s / 3600),
-	            floor(fmod(up_s, 3600) / 60), connections, connections == 1 ? "" : "s");
+	            floor(fmod(up_s, 3600) / 60), connections, plural((uint64_t)connections));
 }
 
 /* Appends a quantile of the uploads of the buckets, or "-" if there were none, and what follows. */

@@ -175,8 +175,8 @@ static void print_report(const struct report *r)
 	text_printf(r->to, "Threads that are not bound: %u I/O, %u disk\n", s->io_count,
 	            s->disk_count);
 	if (r->has_profile)
-		text_printf(r->to, "Imbalance: %.2f\nEdge cut: %" PRIu64 " events\n",
-		            s->partition.imbalance, s->partition.cut);
+		text_printf(r->to, "Imbalance: %.2f\nEdge cut: %" PRIu64 " event%s\n",
+		            s->partition.imbalance, s->partition.cut, plural(s->partition.cut));
 	else if (s->layout == CONF_LAYOUT_PARTITION)
 		text_puts(r->to, "No profile: all stages have the same weight\n");
 	for (unsigned i = 0; i < s->domain_count; i++)

@@ -29,6 +29,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/opener.h"
+#include "base/text.h"
 
 #define MESSAGE_MAX 2048 /* bytes of a line; longer ones are cut */
 #define BUFFER_SIZE ((size_t)256 << 10)
@@ -291,8 +292,8 @@ static void report_lost(void)
 	pthread_mutex_unlock(&lock);
 	if (dropped > reported)
 		log_write(LOG_LEVEL_WARNING,
-		          "log: dropped %" PRIu64 " lines: the reader is too slow",
-		          dropped - reported);
+		          "log: dropped %" PRIu64 " line%s: the reader is too slow",
+		          dropped - reported, plural(dropped - reported));
 	reported = dropped;
 	if (err)
 		log_warning("log.access_file: cannot write: %s; lines are lost", strerror(err));

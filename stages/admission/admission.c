@@ -290,19 +290,21 @@ bool admission_leave(struct admission *a, struct admission_waiter *w)
 static void set_problem_of_stage(struct admission *a, unsigned index, struct problem *problem)
 {
 	const char *name = graph_rows[index].class->name;
+	uint64_t waiting = graph_waiting(a->graph, index);
 
 	problem_set(
 		problem, 503, "overloaded",
-		"stage %s has enough: %llu events wait; stage.%s.queue_max and rate_max limit it",
-		name, (unsigned long long)graph_waiting(a->graph, index), name);
+		"stage %s has enough: %llu event%s in its queue; stage.%s.queue_max and rate_max limit it",
+		name, (unsigned long long)waiting, plural(waiting), name);
 }
 
 /* backlog_s: 0: not known. */
 static void set_problem_of_load(const struct load *in_flight, const struct load *claims,
                                 double backlog_s, struct problem *problem)
 {
-	problem_set(problem, 503, "overloaded", "%llu images are being processed",
-	            (unsigned long long)in_flight->images);
+	problem_set(problem, 503, "overloaded", "%llu image%s being processed",
+	            (unsigned long long)in_flight->images,
+	            in_flight->images == 1 ? " is" : "s are");
 	if (claims->images > 0)
 		problem_append(problem, " and %llu are about to come",
 		               (unsigned long long)claims->images);

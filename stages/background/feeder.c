@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/pool.h"
+#include "base/text.h"
 #include "image/image.h"
 #include "image/image_service.h"
 #include "image/remade.h"
@@ -295,9 +296,9 @@ static void tell_end(struct feeder *f)
 {
 	uint64_t made = counter_read(&f->made), failed = counter_read(&f->failed);
 
-	log_notice("%s: done: %" PRIu64 " %s, %" PRIu64 " %s, %" PRIu64 " %s", f->class->name,
-	           made - f->told_made, f->class->made, f->gone, f->class->gone,
-	           failed - f->told_failed, f->class->failed);
+	log_notice("%s: done: %" PRIu64 " %s%s %s, %" PRIu64 " %s, %" PRIu64 " %s", f->class->name,
+	           made - f->told_made, f->class->noun, plural(made - f->told_made), f->class->made,
+	           f->gone, f->class->gone, failed - f->told_failed, f->class->failed);
 	f->is_told = false;
 	f->told_made = made;
 	f->told_failed = failed;
@@ -384,8 +385,8 @@ static int feed_list(struct feeder *f)
 	int ms = f->class->pace ? f->class->pace(f, busy) : 0;
 
 	if (ms == 0 && !f->is_told)
-		log_notice("%s: %" PRIu64 " %s", f->class->name, counter_read(&f->waiting),
-		           f->class->task);
+		log_notice("%s: %" PRIu64 " %s%s %s", f->class->name, counter_read(&f->waiting),
+		           f->class->noun, plural(counter_read(&f->waiting)), f->class->task);
 	f->is_told |= ms == 0;
 	if (ms == 0 && start(f, &f->item[f->at]) == FEEDER_AGAIN)
 		return ROOM_POLL_MS;

@@ -67,7 +67,8 @@ struct feeder_class {
 	/* ---- for feeder_feed() ---- */
 
 	const char *directory; /* below the root of the store: each name is that of an image */
-	const char *task;      /* "images are to ...", for the log */
+	const char *noun;      /* what an image is, for the log */
+	const char *task;      /* "to be ...", the same */
 	const char *made, *gone, *failed; /* the same of images with these results */
 	const char *damaged;              /* what start() means by -EINVAL */
 	unsigned at_once;                 /* images of lists in flight */

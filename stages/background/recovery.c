@@ -124,8 +124,9 @@ static int recovery_next(struct feeder *f)
 static const struct feeder_class recovery_class = {
 	.name = "recovery",
 	.directory = STORE_SPOOL_DIRECTORY,
-	.task = "acknowledged images are to be recovered",
-	.made = "images made again",
+	.noun = "acknowledged image",
+	.task = "to be recovered",
+	.made = "made again",
 	.gone = "had been stored",
 	.failed = "set aside",
 	.damaged = "its spooled files are damaged",

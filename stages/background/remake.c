@@ -485,10 +485,11 @@ static int remake_start(struct feeder *f, struct feeder_slot *slot)
 static const struct feeder_class remake_class = {
 	.name = "remake",
 	.directory = REMAKE_QUEUE_DIRECTORY,
-	.made = "stored images have got variants",
+	.noun = "stored image",
+	.made = "with new variants",
 	.gone = "need none",
 	.failed = "cannot get them",
-	.task = "stored images are to get variants; making them while little else is to do",
+	.task = "to get variants; making them while little else is to do",
 	.damaged = "its entry in .remake is damaged",
 	.at_once = FEEDER_AT_ONCE_MAX,
 	.more = 1,

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "image/image_service.h"
 #include "log/log.h"
 #include "storage/storage.h"
@@ -195,18 +196,19 @@ static void remove_orphans(struct sweep *r)
 	if (n < 0)
 		fail(r, "remove objects of images that were never stored", n);
 	if (n > 0)
-		log_notice("expire: removed %d objects of images that were never stored", n);
+		log_notice("expire: removed %d object%s of images that were never stored", n,
+		           plural((uint64_t)n));
 }
 
 static void report(const struct sweep *r)
 {
 	if (!r->total)
 		return;
-	log_notice("expire: removed %" PRIu64 " images with %" PRIu64
+	log_notice("expire: removed %" PRIu64 " image%s with %" PRIu64
 	           " bytes, from %s to %s: %" PRIu64 " by X-Expires-After, %" PRIu64
 	           " by store.max_age, %" PRIu64 " by store.max_bytes",
-	           r->total, r->bytes, r->first, r->last, r->of_run[SWEEP_EXPIRED],
-	           r->of_run[SWEEP_TOO_OLD], r->of_run[SWEEP_TOO_MUCH]);
+	           r->total, plural(r->total), r->bytes, r->first, r->last,
+	           r->of_run[SWEEP_EXPIRED], r->of_run[SWEEP_TOO_OLD], r->of_run[SWEEP_TOO_MUCH]);
 }
 
 /* ---- the thread ---- */

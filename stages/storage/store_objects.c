@@ -89,9 +89,8 @@ static void withdraw(struct storage *st, struct s3_op *ops, unsigned count, cons
 	s3_remove_all(st->objects, ops, count, &removed);
 	if (removed < count)
 		log_warning(
-			"image %s: cannot remove %u objects of the failed image; they stay, and "
-			"are not visible",
-			id, count - removed);
+			"image %s: cannot remove %u object%s of the failed image, which nobody sees",
+			id, count - removed, plural(count - removed));
 }
 
 /* Makes one of the two steps for each item without an error. Sets the error of items that fail, and

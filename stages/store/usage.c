@@ -364,8 +364,8 @@ static void complete(struct usage *u)
 	free(u->page);
 	u->page = NULL;
 	u->page_count = u->page_at = 0;
-	log_notice("store: counted %llu images with %llu bytes", (unsigned long long)u->all.images,
-	           (unsigned long long)u->all.bytes);
+	log_notice("store: counted %llu image%s with %llu bytes", (unsigned long long)u->all.images,
+	           plural(u->all.images), (unsigned long long)u->all.bytes);
 }
 
 int usage_count(struct usage *u, struct store *s, unsigned n)

@@ -96,8 +96,8 @@ def test_skipped_variants_are_made_when_the_load_has_gone(start):
     for line in (f"darkroom_overload_backfilled_total {len(images)}", "darkroom_store_remake_waiting 0",
                  f"darkroom_store_remade_total {count}", "darkroom_store_remake_failed_total 0"):
         assert f"{line}\n" in metrics
-    assert daemon.says(f"remake: {len(images)} stored images are to get variants; ")
-    assert daemon.says(f"remake: done: {count} stored images have got variants, ")
+    assert daemon.says(f"remake: {len(images)} stored image{'s' * (len(images) != 1)} to get variants; ")
+    assert daemon.says(f"remake: done: {count} stored image{'s' * (count != 1)} with new variants, ")
 
 
 @pytest.mark.also_with("seda")

@@ -49,6 +49,20 @@ def test_wrong_usage_exits_with_2(arguments):
     assert "darkroomd" in done.stderr and len(done.stderr.splitlines()) >= 1
 
 
+@pytest.mark.parametrize("arguments, meant", [
+    (["stor", "list"], "; did you mean store?"), (["--chek"], "Did you mean --check?"),
+    (["--polcy=drain"], "Did you mean -o SECTION.policy=VALUE?"),
+    (["store", "lst"], "; did you mean list?")])
+def test_a_mistyped_word_gets_a_suggestion(arguments, meant):
+    done = run(*arguments)
+    assert done.returncode == 2 and meant in done.stderr, done.stderr
+
+
+def test_a_foreign_word_gets_none():
+    for arguments in (["strange"], ["--strange"], ["store", "strange"]):
+        assert "ou mean" not in run(*arguments).stderr
+
+
 # ---- configuration ----
 
 def check(tmp_path, text, *settings):

@@ -40,7 +40,7 @@ def test_refusal_names_the_stage(start, disk):
     with begin(daemon, 1 << 20) as c:
         answer = c.answer()
         assert (answer.status, answer.slug) == (503, "overloaded")
-        assert answer.json()["detail"] == ("stage disk_write has enough: 1 events wait; "
+        assert answer.json()["detail"] == ("stage disk_write has enough: 1 event in its queue; "
                                            "stage.disk_write.queue_max and rate_max limit it")
         assert 1 <= int(answer["retry-after"]) <= 60
     assert stage(daemon, "disk_write")["refusals"] == 1

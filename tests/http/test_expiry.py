@@ -65,7 +65,7 @@ def test_an_image_ends_with_its_time(start):
     counts = removed(daemon)
     assert (counts["expired"], counts["max_age"], counts["max_bytes"]) == (1, 0, 0)
     assert counts["bytes"] > 0
-    assert daemon.says("expire: removed 1 images") and "1 by X-Expires-After" in daemon.log
+    assert daemon.says("expire: removed 1 image ") and "1 by X-Expires-After" in daemon.log
     assert b'darkroom_store_removed_total{reason="expired"} 1' in daemon.get("/metrics").body
 
 

@@ -130,7 +130,7 @@ def test_remade_image_keeps_its_focus(start):
     before.stop()
     daemon = start(*SETTINGS, store=before.store)
     done = run("-o", f"server.root={daemon.store}", "store", "remake")
-    assert done.returncode == 0 and "1 images remade, 0 not" in done.stderr
+    assert done.returncode == 0 and "1 image remade, 0 not" in done.stderr
     fresh = focused(daemon, source, "12%:80%")["id"]
     remade, made = (files_of(daemon.store, i) for i in (ident, fresh))
     assert {name: remade[name] for name in made if name != "image.json"} == {
@@ -146,7 +146,7 @@ def test_changed_gravity_is_a_changed_variant(start):
     daemon = start(*SETTINGS, "variant.right.operations=scale 100x160 cover left",
                    store=before.store)
     done = run("-o", f"server.root={daemon.store}", "store", "remake")
-    assert "1 images remade, 0 not" in done.stderr
+    assert "1 image remade, 0 not" in done.stderr
     files = files_of(daemon.store, ident)
     assert files["right.jpg"] == files["left.jpg"]
 

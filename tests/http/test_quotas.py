@@ -94,7 +94,7 @@ def test_a_quota_of_bytes_counts_stored_files_and_uploads_in_progress(start, tmp
     site = Site(start, tmp_path / "tokens", "bytes=1T")
     one = size(site.daemon.store, site.upload()[0])
     site.write(f"bytes={one + len(SMALL)}")
-    assert eventually(lambda: site.daemon.log.count("1 tokens loaded") >= 2)
+    assert eventually(lambda: site.daemon.log.count("1 token loaded") >= 2)
     assert refused(site.post(2), 507, "quota.bytes", one + len(SMALL), one + 2 * len(SMALL))
     site.upload()
     assert eventually(lambda: site.figures()[:2] == [2, 2 * one]), site.figures()

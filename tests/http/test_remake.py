@@ -113,7 +113,7 @@ def test_images_without_an_original_stay(start):
     daemon = start(KEEP, SMALLER, store=before.store)
     files = files_of(daemon.store, lost)
     assert plan(daemon)[1]["without_original"] == 1
-    assert "1 have no original" in remake(daemon)
+    assert "1 without an original" in remake(daemon)
     assert files_of(daemon.store, lost) == files
 
 
@@ -166,7 +166,7 @@ def test_a_damaged_file_is_made_again(start):
     path.write_bytes(files["thumb.jpg"][:-1] + b"x")
     assert tool(daemon, "check", "--repair").returncode == 1
     assert plan(daemon)[0]["thumb"] == (1, 0)
-    assert "1 images remade" in remake(daemon, "--missing")
+    assert "1 image remade" in remake(daemon, "--missing")
     assert files_of(daemon.store, ident) == files
     assert tool(daemon, "check").returncode == 0
 

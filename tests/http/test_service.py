@@ -127,7 +127,7 @@ def test_status_counts_connections(start, path_manager):
     path_manager.wait_for("READY")
     with daemon.client() as c:
         c.send(c.head("POST", "/images", SMALL, [("Content-Type", "image/jpeg")]) + SMALL[:1000])
-        assert eventually(lambda: " 1 connections" in path_manager.wait_for("STATUS")["STATUS"])
+        assert eventually(lambda: " 1 connection" in path_manager.wait_for("STATUS")["STATUS"])
     assert eventually(lambda: " 0 connections" in path_manager.wait_for("STATUS")["STATUS"])
 
 

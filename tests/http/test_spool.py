@@ -72,21 +72,21 @@ def test_spooled_images_are_processed_after_a_start(start, tmp_path):
         assert daemon.get(f"/images/{ident}").json()["filename"] == "lake.jpg"
     assert eventually(lambda: not spooled(daemon) and stats(daemon)["recovering"] == 0)
     assert stats(daemon)["leftovers_cleared"] == 1
-    assert daemon.says("8 acknowledged images are to be recovered")
+    assert daemon.says("8 acknowledged images to be recovered")
 
 
 def test_recovery_says_once_how_it_ended(start, tmp_path):
     store = tmp_path / "store"
     spool(store, ID + "A", SOURCES[0])
     daemon = start(store=store)
-    assert daemon.says("recovery: 1 acknowledged images are to be recovered")
-    assert daemon.says("recovery: done: 1 images made again, 0 had been stored, 0 set aside")
+    assert daemon.says("recovery: 1 acknowledged image to be recovered")
+    assert daemon.says("recovery: done: 1 acknowledged image made again, 0 had been stored, 0 set aside")
     daemon.stop()
     spool(store, ID + "A", SOURCES[0])
     for name, note in (("B", "0\nb.jpg"), ("C", "0\nc.jpg"), ("D", "3\nd.jpg")):
         spool(store, ID + name, SOURCES[1], note)
     daemon = start(store=store)
-    assert daemon.says("recovery: done: 2 images made again, 1 had been stored, 1 set aside")
+    assert daemon.says("recovery: done: 2 acknowledged images made again, 1 had been stored, 1 set aside")
     daemon.stop()
     assert daemon.log.count("recovery: done") == 1
     daemon = start(store=store)

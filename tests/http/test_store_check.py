@@ -123,7 +123,7 @@ def test_images_of_an_earlier_version_are_checked_by_size(start):
             if has_attributes(file):
                 os.removexattr(file, TAG)
     done = tool(daemon.store, "check")
-    assert done.returncode == 0 and "10 files have no checksum" in done.stderr
+    assert done.returncode == 0 and "10 files without a checksum" in done.stderr
     with open(daemon.store / ids[0][-2:] / ids[0] / "medium.jpg", "ab") as f:
         f.write(b"x")
     assert check(daemon.store) == (1, {f"{ids[0]}/medium.jpg": "rotten"})

@@ -105,13 +105,13 @@ def test_an_archive_gives_the_same_store(source, start, tmp_path):
     move_to_old_place(daemon.store, images[0])
     archive = export(daemon.store)
     other = start(KEEP, store=tmp_path / "other")
-    accept(other.store, archive, "3 images stored, 0 were there already, 0 differ, 0 refused")
+    accept(other.store, archive, "3 images stored, 0 there already, 0 different, 0 refused")
     assert other.stored() == images and everything(other.store, images) == before
     for ident in images:
         assert other.get(f"/images/{ident}/thumb.jpg").body == before[ident]["thumb.jpg"]
         assert (directory_of(other.store, ident) / "original.jpg").stat().st_mode & 0o777 == 0o600
     assert list((other.store / ".expiry").glob("*/*")) and not (other.store / ".import").exists()
-    accept(other.store, archive, "0 images stored, 3 were there already, 0 differ, 0 refused")
+    accept(other.store, archive, "0 images stored, 3 there already, 0 different, 0 refused")
     assert tool(other.store, "check").returncode == 0 and not other.leftovers()
     tags = [os.getxattr(directory_of(s, images[1]) / "thumb.jpg", "user.darkroom.xxh128")
             for s in (daemon.store, other.store)]
@@ -183,7 +183,7 @@ def test_what_differs_stays(source, tmp_path):
     path.write_bytes(b"other")
     done = tool(other, "import", data=archive)
     assert done.returncode == 1 and f"{images[1]}: the store has it with other" in done.stderr
-    assert "2 were there already, 1 differ" in done.stderr and path.read_bytes() == b"other"
+    assert "2 there already, 1 different" in done.stderr and path.read_bytes() == b"other"
 
 
 def test_an_archive_is_complete_under_load(start, tmp_path):
@@ -211,7 +211,7 @@ def test_an_archive_is_complete_under_load(start, tmp_path):
     kept = {i for n, i in enumerate(images) if n % 3}
     for n, archive in enumerate(archives):
         other = empty_store(tmp_path / f"other{n}")
-        accept(other, archive, " 0 differ, 0 refused")
+        accept(other, archive, " 0 different, 0 refused")
         assert kept <= {p.name for p in other.glob("0*/*/*")}
         assert tool(other, "check").returncode == 0
 

@@ -98,7 +98,7 @@ def test_remove_works_beside_the_daemon(five, tmp_path):
     listed.write_text(f"# gone already, and another\n{images[0]}{' ' * 9000}{images[4]}\n{images[2]}\n")
     done = tool(store, "remove", "--ids", listed)
     assert done.returncode == 0 and done.stdout.split() == [images[2]]
-    assert "1 images removed, 1 did not exist" in done.stderr
+    assert "1 image removed, 1 did not exist" in done.stderr
     assert [daemon.get(f"/images/{i}").status for i in images] == [404] * 3 + [200] * 2
     assert daemon.stored() == sorted(images[3:]) and not daemon.leftovers()
     assert lines(store, "remove", "--since", "1h", "--limit", "1") == [min(images[3:])]

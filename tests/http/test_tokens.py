@@ -236,11 +236,11 @@ def test_changes_of_the_file_apply_at_once(guarded, file):
     file.put()
     assert eventually(lambda: post(guarded, file.bearer("spare")).status == 401), guarded.log
     assert guarded.says("contains no tokens; all uploads and DELETE requests are refused")
-    readings = guarded.log_until_now().count(" tokens loaded")
+    readings = guarded.log_until_now().count(" loaded\n")
     (file.path.parent / "other").write_text("x")
     file.put("spare")
     assert eventually(lambda: post(guarded, file.bearer("spare")).status == 201), guarded.log
-    assert guarded.log_until_now().count(" tokens loaded") == readings + 1 >= 5, (
+    assert guarded.log_until_now().count(" loaded\n") == readings + 1 >= 5, (
         "another file was read")
 
 

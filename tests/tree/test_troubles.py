@@ -50,7 +50,7 @@ PLAYED = {
         ("http/test_failures.py", "test_too_few_descriptors_are_reported"),
     "accept: cannot accept connections: Too many open files":
         ("http/test_process.py", "test_a_connection_that_cannot_be_accepted_costs_nothing_while_it_waits"),
-    "acknowledged images are to be recovered":
+    "to be recovered":
         ("http/test_spool.py", "test_recovery_says_once_how_it_ended"),
     "recovery: cannot process acknowledged image ID":
         ("http/test_spool.py", "test_image_that_ended_the_daemon_three_times_is_quarantined"),

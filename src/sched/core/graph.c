@@ -517,14 +517,14 @@ static void log_parts(const struct schedule *schedule)
 		return;
 	text_init(&t, data, sizeof data);
 	for (unsigned part = 0; part < p->part_count; part++) {
-		text_printf(&t, "%s%u %s for", part ? "; " : "", p->cores[part],
-		            p->cores[part] == 1 ? "core" : "cores");
+		text_printf(&t, "%s%u core%s for", part ? "; " : "", p->cores[part],
+		            plural(p->cores[part]));
 		for (unsigned i = 0; i < p->stage_count; i++)
 			if (p->part[i] == part)
 				text_printf(&t, " %s", graph_rows[i].class->name);
 	}
-	log_notice("layout partition: %s; imbalance %.2f, %llu events cut", data, p->imbalance,
-	           (unsigned long long)p->cut);
+	log_notice("layout partition: %s; imbalance %.2f, %llu event%s cut", data, p->imbalance,
+	           (unsigned long long)p->cut, plural(p->cut));
 }
 
 int graph_prepare_switch(struct graph *g, const struct conf *conf, struct schedule **next)

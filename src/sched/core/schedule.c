@@ -32,9 +32,7 @@ static void print_unknown(const char *name, struct text *error)
 
 	for (unsigned i = 0; i < graph_row_count; i++)
 		suggest_offer(&suggest, graph_rows[i].class->name);
-	text_printf(error, "%s is not a stage", name);
-	if (suggest.best)
-		text_printf(error, "; did you mean %s?", suggest.best);
+	text_printf(error, "%s is not a stage%s", name, suggest_phrase(&suggest));
 }
 
 /* Adds the named stage to *own, unless it is in *all, the stages of this and earlier groups. */

@@ -339,13 +339,13 @@ static int finish(struct audit *a, struct store_query *q, int status)
 		           &(struct auditor){ a, q });
 		(void)unlinkat(q->store.root_fd, STORE_CHECK_FILE, 0);
 	}
-	store_query_say("%s%" PRIu64 " images, %" PRIu64 " files and %" PRIu64
-	                " bytes checked; %" PRIu64 " problems",
-	                status ? "interrupted: " : "", a->images, a->files, a->bytes, a->problems);
+	store_query_say("%s%" PRIu64 " image%s, %" PRIu64 " file%s and %" PRIu64
+	                " bytes checked; %" PRIu64 " problem%s",
+	                status ? "interrupted: " : "", a->images, plural(a->images), a->files,
+	                plural(a->files), a->bytes, a->problems, plural(a->problems));
 	if (a->unverified)
-		store_query_say("%" PRIu64
-		                " files have no checksum: an earlier version stored them",
-		                a->unverified);
+		store_query_say("%" PRIu64 " file%s without a checksum, from an earlier version",
+		                a->unverified, plural(a->unverified));
 	return a->problems ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 

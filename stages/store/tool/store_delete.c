@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "store/store.h"
 #include "store/stored_image.h"
 #include "store_query.h"
@@ -93,8 +94,8 @@ int store_delete(struct store_query *q)
 
 	if (!q->is_dry) {
 		usage_demand_recount(&q->store); /* a count in between has missed the rest */
-		store_query_say("%" PRIu64 " images removed, %" PRIu64 " did not exist", r.removed,
-		                r.missing);
+		store_query_say("%" PRIu64 " image%s removed, %" PRIu64 " did not exist", r.removed,
+		                plural(r.removed), r.missing);
 	}
 	return status ? status : last;
 }

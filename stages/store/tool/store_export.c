@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "base/text.h"
 #include "store/directory.h"
 #include "store/store_find.h"
 #include "store/store_path.h"
@@ -297,8 +298,8 @@ int store_export(struct store_query *q)
 	if (!status && write_end())
 		status = store_query_fail("standard output", -EIO);
 	store_progress_show(&e.progress, true);
-	store_query_say("%" PRIu64 " images exported, %" PRIu64 " left out, %" PRIu64
+	store_query_say("%" PRIu64 " image%s exported, %" PRIu64 " left out, %" PRIu64
 	                " removed meanwhile",
-	                e.images, e.failed, e.gone);
+	                e.images, plural(e.images), e.failed, e.gone);
 	return status ? status : e.failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

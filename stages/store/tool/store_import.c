@@ -444,8 +444,8 @@ int store_import(struct store_query *q)
 	if (!status)
 		drain();
 	store_progress_show(&m.progress, true);
-	store_query_say("%" PRIu64 " images stored, %" PRIu64 " were there already, %" PRIu64
-	                " differ, %" PRIu64 " refused",
-	                m.stored, m.known, m.differ, m.refused);
+	store_query_say("%" PRIu64 " image%s stored, %" PRIu64 " there already, %" PRIu64
+	                " different, %" PRIu64 " refused",
+	                m.stored, plural(m.stored), m.known, m.differ, m.refused);
 	return status ? status : m.differ || m.refused ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -214,12 +214,13 @@ static void print_total(const struct plan *p, const struct store_query *q)
 		       p->images, p->remade, p->without_original, p->bytes, p->pixels, cpu_s);
 		return;
 	}
-	printf("%" PRIu64 " of %" PRIu64 " images are to be remade: %" PRIu64 " MB and %" PRIu64
+	printf("%" PRIu64 " of %" PRIu64 " image%s to be remade: %" PRIu64 " MB and %" PRIu64
 	       " megapixels of originals, about %.0f s of CPU time (an estimate)\n",
-	       p->remade, p->images, p->bytes / 1000000, p->pixels / 1000000, cpu_s);
+	       p->remade, p->images, plural(p->images), p->bytes / 1000000, p->pixels / 1000000,
+	       cpu_s);
 	if (p->without_original)
-		printf("%" PRIu64 " images cannot be remade: they have no original\n",
-		       p->without_original);
+		printf("%" PRIu64 " image%s without an original, which cannot be remade\n",
+		       p->without_original, plural(p->without_original));
 }
 
 int store_plan(struct store_query *q)
@@ -360,9 +361,9 @@ int store_remake(struct store_query *q)
 	if (!status)
 		status = await(&r, q, 0);
 	store_progress_show(&r.progress, true);
-	store_query_say("%" PRIu64 " images remade, %" PRIu64 " not, %" PRIu64
-	                " removed meanwhile; %" PRIu64 " have no original",
-	                r.made, r.failed, r.gone, r.plan.without_original);
+	store_query_say("%" PRIu64 " image%s remade, %" PRIu64 " not, %" PRIu64
+	                " removed meanwhile; %" PRIu64 " without an original",
+	                r.made, plural(r.made), r.failed, r.gone, r.plan.without_original);
 	return status                                        ? status
 	       : r.failed || r.plan.damaged || r.plan.absent ? EXIT_FAILURE
 	                                                     : EXIT_SUCCESS;

@@ -16,6 +16,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/suggest.h"
 #include "conf/conf_number.h"
 #include "store/directory.h"
 #include "store_query.h"
@@ -428,11 +429,13 @@ int store_tool(const struct conf *conf, store_ask *ask, char *const *words, size
 	static struct store_query q;
 	size_t i = find_command(words[0]);
 
+	struct suggest suggest = { .wanted = words[0] };
+
+	for (size_t k = 0; k < COUNT_OF(commands); k++)
+		suggest_offer(&suggest, commands[k].name);
 	if (i == COUNT_OF(commands))
-		return store_query_usage(
-			"%s: expected list, find, count, remove, check, plan, remake, export or "
-			"import",
-			words[0]);
+		return store_query_usage("%s: unknown command%s 'darkroomd store --help' has all",
+		                         words[0], suggest.best ? suggest_phrase(&suggest) : ";");
 	if (conf->store.kind == CONF_STORE_S3)
 		return store_query_usage("store.kind = s3 does not provide it");
 	int status = store_query_open(&q, conf, ask, words, count);
