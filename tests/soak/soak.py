@@ -43,7 +43,8 @@ def check_whole(store, ident):
     """Checks an image that no response may have reported: it has all files, of the right sizes."""
     files = files_of(store, ident)
     variants = json.loads(files["image.json"])["variants"]
-    assert files.keys() == {"image.json", *(f"{name}.jpg" for name in pictures.VARIANTS)}, ident
+    assert files.keys() == {"image.json", "original.jpg",
+                            *(f"{name}.jpg" for name in pictures.VARIANTS)}, ident
     for name, variant in variants.items():
         data = files[f"{name}.jpg"]
         assert len(data) == variant["bytes"], (ident, name)
@@ -186,6 +187,7 @@ class Soak:
         assert eventually(lambda: not self.daemon.leftovers(), 60), self.daemon.leftovers()
         assert not list((store / ".quarantine").iterdir()), "an image is in quarantine"
         stored = set(self.daemon.stored())
+        assert shared.images and shared.deleted, shared.counts
         lost = shared.images.keys() - stored
         assert not lost, f"{len(lost)} acknowledged images are lost: {sorted(lost)[:5]}"
         back = shared.deleted & stored
@@ -276,6 +278,7 @@ def main():
             soak.shared.over.set()
             for actor in actors:
                 actor.join(120)
+                assert not actor.is_alive(), actor
             count = soak.check_store()
             soak.check_log()
             soak.daemon.stop()
