@@ -16,7 +16,7 @@
 #include "telemetry/counter.h"
 
 #define COUNT_MAX 256 /* images that are counted at once */
-#define COUNT_PAUSE_MS 10
+#define COUNT_PAUSE_MS 5
 #define YIELD_MS_MAX 100 /* to uploads, before each batch */
 #define YIELD_POLL_MS 10
 #define MS_PER_S 1000
