@@ -632,17 +632,13 @@ void graph_metrics(struct graph *g, struct text *t)
 /* ---- the graph as a picture ---- */
 
 /* In SVG, stages are boxes around an empty middle, clockwise from the upper left. So the next stage
- * of the pipeline is always beside, above or below, and most lines pass no box. */
+ * of the pipeline is always beside, above or below, and the lines between others bend inwards. */
 
 #define BOX_WIDTH 190
 #define BOX_HEIGHT 84
 #define STEP_X 270
 #define STEP_Y 230
 #define DRAW_MARGIN 40
-#define CLEARANCE 6 /* between a line and the boxes that it passes */
-#define BEND_STEP 8
-#define BENDS 30        /* that are tried to each side */
-#define CURVE_POINTS 32 /* that are compared with boxes */
 
 /* Returns the width of a line: 1, and one more for each factor of four. */
 static double width_of(uint64_t events)
@@ -715,54 +711,18 @@ static struct point border(struct point box, struct point towards)
 	return (struct point){ box.x + dx * part, box.y + dy * part };
 }
 
-/* A line of the second degree: two ends, and the point towards which it bends. */
-struct curve {
-	struct point from, bend, to;
-};
-
-static struct point curve_at(const struct curve *c, double at)
+/* Returns the point towards which an edge bends: to the left of its direction, so that edges of
+ * both directions stand apart, and to the middle if boxes are between its ends. */
+static struct point edge_bend(struct point a, struct point b)
 {
-	double a = (1 - at) * (1 - at), b = 2 * at * (1 - at), d = at * at;
+	double dx = b.x - a.x, dy = b.y - a.y, length = hypot(dx, dy), bend = 18 / length + 0.1;
+	struct point via = { (a.x + b.x) / 2, (a.y + b.y) / 2 };
 
-	return (struct point){ a * c->from.x + b * c->bend.x + d * c->to.x,
-		               a * c->from.y + b * c->bend.y + d * c->to.y };
-}
-
-/* Returns whether the curve passes no box but those of its ends. */
-static bool is_clear(const struct curve *c, unsigned from, unsigned to)
-{
-	for (unsigned i = 0; i < graph_row_count * CURVE_POINTS; i++) {
-		unsigned stage = i / CURVE_POINTS;
-		struct point p = curve_at(c, i % CURVE_POINTS / (double)CURVE_POINTS),
-			     box = place(stage);
-
-		if (stage != from && stage != to &&
-		    fabs(p.x - box.x) < BOX_WIDTH / 2.0 + CLEARANCE &&
-		    fabs(p.y - box.y) < BOX_HEIGHT / 2.0 + CLEARANCE)
-			return false;
-	}
-	return true;
-}
-
-/* Returns a curve to the left of its direction, so that edges of both directions stand apart; to
- * the right or farther away where boxes are in its way. */
-static struct curve edge_curve(unsigned from, unsigned to)
-{
-	struct point a = place(from), b = place(to);
-	double dx = b.x - a.x, dy = b.y - a.y, length = hypot(dx, dy);
-	struct curve c = { .from = a };
-
-	for (unsigned i = 0; i < 2 * BENDS; i++) {
-		unsigned more = i / 2 * BEND_STEP;
-		double bend = (18 + length / 10 + more) * (i % 2 ? -1 : 1) / length;
-
-		c.bend = (struct point){ (a.x + b.x) / 2 + dy * bend, (a.y + b.y) / 2 - dx * bend };
-		c.from = border(a, c.bend);
-		c.to = border(b, c.bend);
-		if (is_clear(&c, from, to))
-			break;
-	}
-	return c;
+	if (length > STEP_X)
+		via = (struct point){ DRAW_MARGIN +
+			                      (BOX_WIDTH + (column_count() - 1) * STEP_X) / 2.0,
+			              DRAW_MARGIN + BOX_HEIGHT / 2.0 + STEP_Y };
+	return (struct point){ via.x + dy * bend, via.y - dx * bend };
 }
 
 /* Appends the line, or its label, which stands above all lines. */
@@ -770,19 +730,20 @@ static void edge_svg(const struct graph *g, unsigned from, unsigned to, bool is_
                      struct text *t)
 {
 	uint64_t events = graph_edge_events(g, from, to);
-	struct curve c = edge_curve(from, to);
-	struct point middle = curve_at(&c, 0.5);
+	struct point a = place(from), b = place(to), bend = edge_bend(a, b);
 
+	a = border(a, bend);
+	b = border(b, bend);
 	if (is_label && events)
-		text_printf(t, "<text x=\"%.0f\" y=\"%.0f\">%" PRIu64 "</text>\n", middle.x,
-		            middle.y + 4, events);
+		text_printf(t, "<text x=\"%.0f\" y=\"%.0f\">%" PRIu64 "</text>\n",
+		            (a.x + 2 * bend.x + b.x) / 4, (a.y + 2 * bend.y + b.y) / 4 + 4, events);
 	if (is_label)
 		return;
 	text_printf(t,
 	            "<path d=\"M%.0f %.0fQ%.0f %.0f %.0f %.0f\" fill=\"none\" stroke=\"#447\" "
 	            "stroke-width=\"%.1f\"%s "
 	            "marker-end=\"url(#arrow)\"><title>%s to %s: %" PRIu64 "</title></path>\n",
-	            c.from.x, c.from.y, c.bend.x, c.bend.y, c.to.x, c.to.y, width_of(events),
+	            a.x, a.y, bend.x, bend.y, b.x, b.y, width_of(events),
 	            events ? "" : " stroke-dasharray=\"2 5\"", stage_name(from), stage_name(to),
 	            events);
 }
