@@ -260,7 +260,8 @@ static enum verdict advance(struct visit *v, struct image *image, struct problem
 	enum decoder_result result;
 
 	for (unsigned n = 1; (result = decoder_advance(decoder, rows)) == DECODER_MORE; n++) {
-		uint64_t left = decoder_bytes_left(decoder) * (image->remade ? REMADE_WEIGHT : 1);
+		uint64_t left = image_event_size(image, decoder_bytes_left(decoder)) *
+		                (image->remade ? REMADE_WEIGHT : 1);
 		bool yields = visit_should_yield(v, &image->event, left);
 
 		if ((yields || n % ADVANCES_PER_CHECK == 0) && is_over_time(image, &mark_ns)) {

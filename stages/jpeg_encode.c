@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 
+#include "base/clock.h"
 #include "image/image.h"
 #include "pixel/encoder.h"
 #include "pixel/picture.h"
@@ -19,16 +20,19 @@ static int advance(struct visit *v, struct step *s)
 {
 	uint32_t width = (uint32_t)s->input->width;
 	unsigned rows = rows_per_check(width);
+	uint64_t since_ns = clock_thread_ns();
 	int more;
 
 	while ((more = encoder_advance(s->encoder, rows)) > 0) {
 		uint64_t left = (uint64_t)encoder_lines_left(s->encoder) * width;
 
 		if (visit_should_yield(v, &s->event, left)) {
+			image_spend(s->image, since_ns);
 			visit_yield(v, &s->event, left);
 			return 1;
 		}
 	}
+	image_spend(s->image, since_ns);
 	return more;
 }
 

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "http/problem.h"
 #include "image/image.h"
 #include "pixel/picture_job.h"
@@ -19,16 +20,19 @@
 static int advance(struct visit *v, const struct resampler *r, struct step *s)
 {
 	unsigned tiles = rows_per_check((uint32_t)s->input->width);
+	uint64_t since_ns = clock_thread_ns();
 	int more;
 
 	while ((more = picture_job_advance(s->job, r, tiles)) > 0) {
 		uint64_t left = picture_job_samples_left(s->job);
 
 		if (visit_should_yield(v, &s->event, left)) {
+			image_spend(s->image, since_ns);
 			visit_yield(v, &s->event, left);
 			return 1;
 		}
 	}
+	image_spend(s->image, since_ns);
 	return more;
 }
 

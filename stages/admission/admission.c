@@ -64,6 +64,7 @@ void admission_init(struct admission *a, const struct conf *conf)
 
 	clients_init(&a->clients);
 	client_rates_init(&a->rates);
+	cost_init(&a->cost);
 	overload_init(&a->overload, &params, clock_ns());
 }
 
@@ -228,6 +229,7 @@ static bool admit(struct admission *a, struct admission_waiter *w)
 {
 	uint64_t now_ns = clock_ns();
 	enum overload_stages stages = OVERLOAD_STAGES_FIXED;
+	struct cost_facts facts = cost_facts_of_length(w->bytes);
 
 	w->class = class_now(a, w->class);
 	w->ticket.client = w->client.slot;
@@ -237,8 +239,8 @@ static bool admit(struct admission *a, struct admission_waiter *w)
 		stages = OVERLOAD_STAGES_HAVE_ENOUGH;
 	else if (graph_is_growing(a->graph))
 		stages = OVERLOAD_STAGES_CAN_GROW;
-	bool is_admitted =
-		overload_admit(&a->overload, w->class, w->work, stages, &w->ticket, now_ns);
+	bool is_admitted = overload_admit(&a->overload, w->class, cost_ns(&a->cost, &facts), stages,
+	                                  &w->ticket, now_ns);
 
 	log_levels(a);
 	return is_admitted;
@@ -298,7 +300,6 @@ static void set_problem_of_stage(struct admission *a, unsigned index, struct pro
 		name, (unsigned long long)waiting, plural(waiting), name);
 }
 
-/* backlog_s: 0: not known. */
 static void set_problem_of_load(const struct load *in_flight, const struct load *claims,
                                 double backlog_s, struct problem *problem)
 {
@@ -308,8 +309,7 @@ static void set_problem_of_load(const struct load *in_flight, const struct load 
 	if (claims->images > 0)
 		problem_append(problem, " and %llu are about to come",
 		               (unsigned long long)claims->images);
-	if (backlog_s > 0)
-		problem_append(problem, ", which takes about %.1f s", backlog_s);
+	problem_append(problem, ", which takes about %.1f s", backlog_s);
 }
 
 void admission_set_problem(struct admission *a, const struct conf *conf,
@@ -387,34 +387,41 @@ static bool take_places(struct admission *a, struct admitted *u, const struct co
 
 /* ---- images ---- */
 
+uint64_t admission_work(struct admission *a, const struct cost_facts *facts)
+{
+	pthread_mutex_lock(&a->lock);
+	uint64_t work = cost_ns(&a->cost, facts);
+
+	pthread_mutex_unlock(&a->lock);
+	return work;
+}
+
 /* The body of the ticket's upload has come. ticket: NULL for work of the daemon's own. */
 static void begin_work(struct admission *a, struct admitted *u, struct overload_ticket *ticket,
-                       unsigned images, uint64_t bytes)
+                       unsigned images, uint64_t work)
 {
-	uint64_t work = bytes + images * (uint64_t)WORK_PER_IMAGE;
-
 	pthread_mutex_lock(&a->lock);
 	overload_begin(&a->overload, u->client.slot, ticket, images, work, u->begun_ns);
 	pthread_mutex_unlock(&a->lock);
 }
 
 bool admission_begin(struct admission *a, struct admitted *u, struct admission_waiter *w,
-                     const struct conf *conf, unsigned images, uint64_t bytes,
+                     const struct conf *conf, unsigned images, uint64_t work,
                      struct problem *problem)
 {
 	if (!take_places(a, u, conf, images, problem))
 		return false;
 	u->begun_ns = clock_ns();
-	begin_work(a, u, &w->ticket, images, bytes);
+	begin_work(a, u, &w->ticket, images, work);
 	return true;
 }
 
-void admission_begin_own(struct admission *a, struct admitted *u, uint64_t bytes)
+void admission_begin_own(struct admission *a, struct admitted *u, uint64_t work)
 {
 	u->begun_ns = clock_ns();
 	atomic_store_explicit(&u->is_measured, true, memory_order_relaxed);
 	if (!u->is_background)
-		begin_work(a, u, NULL, 1, bytes);
+		begin_work(a, u, NULL, 1, work);
 }
 
 /* Takes what can be admitted out of the line. An upload that is not admitted keeps back those of
@@ -472,14 +479,16 @@ void admission_end(struct visit *v, struct admission *a, struct admitted *u,
                    const struct admission_end *end)
 {
 	bool is_sample = is_measured(u, end);
-	uint64_t now_ns = clock_ns(), work = end->bytes + WORK_PER_IMAGE;
+	uint64_t now_ns = clock_ns();
 
 	if (u->is_client_counted)
 		clients_drop(&a->clients, &u->client, CLIENT_IMAGES);
 	admission_give_place(a); /* the uploads that are admitted now find it free */
 	pthread_mutex_lock(&a->lock);
 	if (!u->is_background)
-		overload_end(&a->overload, u->client.slot, work, now_ns);
+		overload_end(&a->overload, u->client.slot, end->work, now_ns);
+	if (!end->has_failed)
+		cost_learn(&a->cost, &end->facts, end->spent_ns);
 	if (is_sample)
 		overload_note(&a->overload, class_now(a, u->class),
 		              now_ns - u->begun_ns + u->waited_ns, now_ns);
@@ -507,8 +516,7 @@ static void report_class(const struct admission *a, struct admission_report *rep
 	report->class[i].target_s = control->class[i].target_s;
 	report->class[i].rate = control->class[i].rate;
 	report->class[i].level = a->overload.class[i].degrade.level;
-	if (control->capacity > 0)
-		report->class[i].limit_s = control_backlog_limit(control, i) / control->capacity;
+	report->class[i].limit_s = control_backlog_limit(control, i) / control->capacity;
 }
 
 void admission_report(struct admission *a, struct admission_report *report)

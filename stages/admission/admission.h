@@ -17,6 +17,7 @@
 #include "clients.h"
 #include "conf/conf_classes.h"
 #include "conf/conf_degrade.h"
+#include "cost.h"
 #include "overload.h"
 
 struct conf;
@@ -31,7 +32,7 @@ struct admission_waiter {
 	struct event *event;
 	unsigned instance; /* of accept_read */
 	unsigned class;
-	uint64_t work;
+	uint64_t bytes; /* of the body; 0: not known */
 	struct client client;
 	unsigned full_stage; /* that had enough at the last look: its index + 1; 0: none */
 	/* the line's own, under the lock */
@@ -53,7 +54,9 @@ struct admitted {
 
 /* An image that has ended. */
 struct admission_end {
-	uint64_t bytes; /* of its file */
+	uint64_t work;           /* that its upload began with */
+	struct cost_facts facts; /* of its file */
+	uint64_t spent_ns;       /* CPU time, from which the model learns; 0: it does not */
 	bool has_failed;
 	unsigned level; /* of the steps of overload.degrade with which it was made */
 	const struct conf_degrade *degrade;
@@ -63,6 +66,7 @@ struct admission {
 	pthread_mutex_t lock;
 	struct graph *graph; /* borrowed; set once, before the graph is started */
 	struct overload overload;
+	struct cost cost;
 	struct clients clients;
 	struct client_rates rates;
 	struct admission_waiter *first; /* by class, then by arrival */
@@ -86,7 +90,7 @@ struct admission_report {
 		char name[CONF_CLASS_NAME_MAX];
 		uint64_t admitted, refused;
 		double target_s;
-		double limit_s; /* backlog: what may be admitted; 0: not known */
+		double limit_s; /* backlog: what may be admitted */
 		double rate;    /* welsh: uploads per second */
 		unsigned level; /* of degrade */
 	} class[CONTROL_CLASSES_MAX];
@@ -108,7 +112,7 @@ void admission_change(struct admission *a, const struct conf *conf);
 bool admission_ask(struct admission *a, const struct conf *conf, const struct client *client,
                    struct problem *problem);
 
-/* Returns whether an upload of w->work is admitted. w->ticket then holds its place, until
+/* Returns whether an upload of w->bytes is admitted. w->ticket then holds its place, until
  * admission_begin() or admission_cancel(). may_wait: an upload that is not admitted is in the line,
  * and its event is no longer the caller's. It is sent to accept_read when the upload is admitted.
  */
@@ -121,20 +125,23 @@ bool admission_leave(struct admission *a, struct admission_waiter *w);
 void admission_set_problem(struct admission *a, const struct conf *conf,
                            const struct admission_waiter *w, struct problem *problem);
 
+/* Returns the work of an image. */
+uint64_t admission_work(struct admission *a, const struct cost_facts *facts);
+
 /* The upload will not begin. Ignored if it has no place. */
 void admission_cancel(struct admission *a, struct admission_waiter *w);
 
 /*
  * All images of an admitted upload are about to begin. Takes places for all of them, or for none:
- * then returns false with the problem set (429, 503). conf: with which the upload began. bytes: of
- * all files. Empties w->ticket. Each image ends with admission_end().
+ * then returns false with the problem set (429, 503). conf: with which the upload began. work: of
+ * all images. Empties w->ticket. Each image ends with admission_end().
  */
 bool admission_begin(struct admission *a, struct admitted *u, struct admission_waiter *w,
-                     const struct conf *conf, unsigned images, uint64_t bytes,
+                     const struct conf *conf, unsigned images, uint64_t work,
                      struct problem *problem);
 
 /* The same for one image of the daemon's own, for which the caller has taken a place. */
-void admission_begin_own(struct admission *a, struct admitted *u, uint64_t bytes);
+void admission_begin_own(struct admission *a, struct admitted *u, uint64_t work);
 
 /* Takes a place for an image of the daemon's own. Returns false if max images are in flight. */
 bool admission_take_place(struct admission *a, uint64_t max);

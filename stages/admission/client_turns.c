@@ -7,17 +7,10 @@
  */
 #include "client_turns.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "base/check.h"
 #include "base/clock.h"
-
-/* CPU time of decoding a byte, for images whose cost is not known yet: the first estimate, what an
- * image may count as, and the weight of an image in the next estimate. */
-#define NS_PER_BYTE 10
-#define NS_PER_BYTE_MAX 40
-#define LEARNING (1.0 / 16)
 
 /* A client may have urgent images while another has this many times as many images in flight. */
 #define URGENT_FACTOR 4
@@ -132,7 +125,6 @@ void client_turns_init(struct client_turns *t, unsigned window)
 {
 	memset(t, 0, sizeof *t);
 	t->window = window;
-	t->ns_per_byte = NS_PER_BYTE;
 	t->ring.next = t->ring.previous = &t->ring;
 	pthread_mutex_init(&t->lock, NULL);
 }
@@ -161,13 +153,13 @@ static bool is_urgent(struct client_turns *t, struct turn_slot *s, const struct 
 	               largest->served_ns + URGENT_AHEAD_NS;
 }
 
-bool client_turns_add(struct client_turns *t, struct turn *turn, unsigned slot, uint64_t bytes)
+bool client_turns_add(struct client_turns *t, struct turn *turn, unsigned slot,
+                      uint64_t expected_ns)
 {
-	*turn = (struct turn){ .slot = slot, .bytes = bytes };
+	*turn = (struct turn){ .slot = slot, .expected_ns = expected_ns };
 	pthread_mutex_lock(&t->lock);
 	struct turn_slot *s = &t->slot[turn->slot];
 
-	turn->expected_ns = (uint64_t)((double)bytes * t->ns_per_byte);
 	if (in_flight(s) == 0) {
 		if (t->present++ > 0)
 			t->contended_ns = clock_ns();
@@ -237,15 +229,6 @@ struct turn *client_turns_memory_granted(struct client_turns *t, unsigned slot)
 	return list;
 }
 
-/* An estimate that is too high would put a client with many images in flight behind others. */
-static void learn(struct client_turns *t, const struct turn *turn, uint64_t spent_ns)
-{
-	double cost = turn->bytes ? (double)spent_ns / (double)turn->bytes : 0;
-
-	if (cost > 0)
-		t->ns_per_byte += LEARNING * (fmin(cost, NS_PER_BYTE_MAX) - t->ns_per_byte);
-}
-
 struct turn *client_turns_ended(struct client_turns *t, struct turn *turn, uint64_t spent_ns)
 {
 	if (turn->has_ended)
@@ -257,7 +240,6 @@ struct turn *client_turns_ended(struct client_turns *t, struct turn *turn, uint6
 	assert(s->begun > 0);
 	s->begun--;
 	s->served_ns += spent_ns - turn->expected_ns; /* it was charged when it began */
-	learn(t, turn, spent_ns);
 	t->present -= in_flight(s) == 0;
 	struct turn *list = release(t);
 

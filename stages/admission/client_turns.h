@@ -37,7 +37,6 @@
 /* An image that waits to be decoded. Embedded in it. */
 struct turn {
 	unsigned slot;
-	uint64_t bytes;
 	uint64_t expected_ns; /* CPU time that it is expected to need */
 	bool is_urgent, was_kept, has_ended;
 	struct turn *next; /* in its slot, or in a list that a function returns */
@@ -61,7 +60,6 @@ struct client_turns {
 	bool is_direct;            /* threads call all stages of their connection */
 	uint64_t contended_ns;     /* when a client came while another one had images */
 	uint64_t served_ns;        /* of the slot whose image began last */
-	double ns_per_byte;        /* learned */
 	struct turn_slot *largest; /* had most images in flight when it last sent one; or NULL */
 	/* Slots that have images and may have a turn. Of those served equally, the first is next.
 	 */
@@ -76,9 +74,10 @@ void client_turns_init(struct client_turns *t, unsigned window);
 /* No image may be in flight. */
 void client_turns_fini(struct client_turns *t);
 
-/* An image of a client of the slot, of that many bytes, is about to be sent to the stage. Returns
- * whether it is urgent. */
-bool client_turns_add(struct client_turns *t, struct turn *turn, unsigned slot, uint64_t bytes);
+/* An image of a client of the slot is about to be sent to the stage; cost.h expects that much CPU
+ * time. Returns whether it is urgent. */
+bool client_turns_add(struct client_turns *t, struct turn *turn, unsigned slot,
+                      uint64_t expected_ns);
 
 /*
  * The image has left the queue; its event is parked. Returns the image to decode now: this one, or
@@ -96,7 +95,7 @@ void client_turns_memory_wait(struct client_turns *t, unsigned slot);
 /* An image of the slot had to wait, and has its memory. Returns a list as above. */
 struct turn *client_turns_memory_granted(struct client_turns *t, unsigned slot);
 
-/* An image that was taken needs no core any more; decoding it took spent_ns of CPU time. Its thread
+/* An image that was taken needs no core any more; it took spent_ns of CPU time. Its thread
  * may call this again. Returns a list as above. */
 struct turn *client_turns_ended(struct client_turns *t, struct turn *turn, uint64_t spent_ns);
 

@@ -14,8 +14,7 @@
 	   */
 #define WINDOW_MAX_S 1.0
 #define FLOOR_PER_CORE 2
-#define COLD_IMAGES 256        /* admitted before the capacity is known */
-#define FIRST_MEASURE_IMAGES 8 /* that the first estimate of it needs */
+#define MEASURE_IMAGES 8       /* at least, of a measurement: those in progress do not count */
 #define IDLE_STEPS_MAX 1000    /* intervals without a request that are made up for */
 #define QUANTA 16              /* of one client's work in flight, in the room */
 #define BUSY_NS (5 * NS_PER_S) /* time constant of the share of busy time */
@@ -123,7 +122,7 @@ static void control_backlog_measure(struct control *c, double work, double busy_
 {
 	double weight = busy_s / (busy_s + MEASURE_S), now = work / busy_s;
 
-	c->capacity = c->capacity > 0 ? weight * now + (1 - weight) * c->capacity : now;
+	c->capacity = weight * now + (1 - weight) * c->capacity;
 }
 
 /* Ends an interval of a class. A changed limit shows in the percentile only after a response time,
@@ -270,6 +269,7 @@ void overload_init(struct overload *o, const struct overload_params *p, uint64_t
 	o->accounted_ns = now_ns;
 	set_times(o);
 	start_classes(o, now_ns);
+	o->control.capacity = (double)p->cores * NS_PER_S;
 }
 
 void overload_change(struct overload *o, const struct overload_params *p, uint64_t now_ns)
@@ -322,10 +322,9 @@ static void account(struct overload *o, uint64_t now_ns)
 /* Ends the measurement of the capacity if it is long enough. */
 static void measure(struct overload *o)
 {
-	unsigned enough = o->control.capacity > 0 ? o->params.samples : FIRST_MEASURE_IMAGES;
+	bool is_long = o->busy_images >= o->params.samples || o->busy_ns >= o->params.interval_ns;
 
-	if (o->busy_images == 0 ||
-	    (o->busy_images < enough && o->busy_ns < o->params.interval_ns) || o->busy_ns == 0)
+	if (!is_long || o->busy_images < MEASURE_IMAGES || o->busy_ns == 0)
 		return;
 	control_backlog_measure(&o->control, (double)o->busy_work,
 	                        (double)o->busy_ns / (double)NS_PER_S);
@@ -403,21 +402,17 @@ static bool take_token(struct overload *o, unsigned index, uint64_t now_ns)
 	return true;
 }
 
-/* Returns how much of the class's room a load takes. */
-static double share_of(const struct overload *o, unsigned class, struct load load)
+/* Returns how much of the class's room that work takes. */
+static double share_of(const struct overload *o, unsigned class, uint64_t work)
 {
-	if (o->control.capacity > 0)
-		return (double)load.work / control_backlog_limit(&o->control, class);
-	return (double)load.images / COLD_IMAGES;
+	return (double)work / control_backlog_limit(&o->control, class);
 }
 
 /* Returns what the client finds. */
 static struct shares_view view_of(struct overload *o, unsigned class,
                                   const struct overload_ticket *ticket, uint64_t now_ns)
 {
-	uint64_t quantum = o->control.capacity > 0
-	                           ? (uint64_t)(control_backlog_limit(&o->control, class) / QUANTA)
-	                           : UINT64_MAX;
+	uint64_t quantum = (uint64_t)(control_backlog_limit(&o->control, class) / QUANTA);
 	struct shares_view view = shares_look(&o->shares, ticket->client, quantum, now_ns);
 
 	if (ticket->has_all_room)
@@ -429,17 +424,16 @@ static struct shares_view view_of(struct overload *o, unsigned class,
 static bool may_pass(struct overload *o, unsigned class, const struct shares_view *view,
                      uint64_t now_ns)
 {
-	struct load load = overload_load(o);
+	uint64_t images = overload_load(o).images;
 	bool has_token =
 		o->params.controller != CONF_CONTROLLER_WELSH || take_token(o, class, now_ns);
 
 	if (o->can_grow || o->params.controller == CONF_CONTROLLER_OFF ||
-	    load.images < (uint64_t)o->params.cores * FLOOR_PER_CORE)
+	    images < (uint64_t)o->params.cores * FLOOR_PER_CORE)
 		return true;
 	if (o->params.controller == CONF_CONTROLLER_WELSH)
 		return has_token;
-	load.work = view->work;
-	return share_of(o, class, load) < view->room;
+	return share_of(o, class, view->work) < view->room;
 }
 
 /* ---- degradation ---- */
@@ -454,7 +448,7 @@ static double pressure(const struct overload *o, unsigned class)
 		return 0;
 	if (o->params.controller == CONF_CONTROLLER_WELSH)
 		return control->current_s / control->target_s;
-	return share_of(o, class, load);
+	return share_of(o, class, load.work);
 }
 
 void overload_look(struct overload *o, uint64_t now_ns)
@@ -560,7 +554,7 @@ void overload_note(struct overload *o, unsigned class, uint64_t response_ns, uin
 
 double overload_backlog_s(const struct overload *o)
 {
-	return o->control.capacity > 0 ? (double)overload_load(o).work / o->control.capacity : 0;
+	return (double)overload_load(o).work / o->control.capacity;
 }
 
 /* The refused come back together with new clients. They find room when as many have been served as

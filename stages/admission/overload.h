@@ -2,7 +2,7 @@
  * overload.h - whether an upload is admitted: the work that was admitted and has not ended, the
  * measured response times, and the controller that compares them with the target.
  *
- * Work is in bytes: a file's, and WORK_PER_IMAGE for each image. Two rules hold for every
+ * Work is CPU time in ns, as cost.h expects it. Two rules hold for every
  * controller. An upload is admitted while some core would otherwise have too little to do: then its
  * response time is not a matter of queues, and a refusal would help nothing. And nothing is refused
  * while a pool of threads can still grow (Welsh 2002, 8.2). Images are made in cheaper ways before
@@ -28,7 +28,6 @@
 
 #define OVERLOAD_SAMPLES_MAX 1000
 #define OVERLOAD_RETRY_MAX_S 60
-#define WORK_PER_IMAGE 16384
 
 /* ---- the controllers: numbers in, numbers out ---- */
 
@@ -63,7 +62,8 @@ struct control_class {
 struct control {
 	struct control_class class[CONTROL_CLASSES_MAX];
 	unsigned class_count;
-	double capacity; /* backlog: work/s that the busy machine ends; 0: not measured yet */
+	double capacity; /* backlog: work/s that the busy machine ends; at first, a second on each
+	                    core */
 };
 
 /* What one class did in an interval. */
@@ -165,7 +165,7 @@ struct overload {
 	double p90_s; /* of the last interval of any class; 0: none */
 };
 
-/* Returns how much admitted work the class may find when it arrives. The capacity is known. Each
+/* Returns how much admitted work the class may find when it arrives. Each
  * class leaves half of the room of the next higher one free. */
 double control_backlog_limit(const struct control *c, unsigned class);
 
@@ -208,7 +208,7 @@ unsigned overload_retry_s(const struct overload *o, unsigned class);
 /* Returns what is in flight, and what is expected of announced uploads. */
 struct load overload_load(const struct overload *o);
 
-/* Returns how long that takes; 0: not known. */
+/* Returns how long that takes. */
 double overload_backlog_s(const struct overload *o);
 
 #endif

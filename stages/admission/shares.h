@@ -34,7 +34,7 @@
 #define SHARES_HALF_LIFE_S 10
 #define SHARES_RESERVE 0.25 /* of the room */
 
-/* Images, and their work in the unit of overload.h. */
+/* Images, and their work: the CPU time in ns that they are expected to need. */
 struct load {
 	uint64_t images, work;
 };

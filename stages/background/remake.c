@@ -435,7 +435,6 @@ static int start(struct feeder_slot *slot, const struct remake_entry *entry, str
 	u->expires = r->expires;
 	read_focus(r, u);
 	u->image[0]->remade = r;
-	u->image[0]->event.size = lack.original_bytes * REMADE_WEIGHT;
 	u->image[0]->made = made;
 	u->image[0]->unneeded = plan_unneeded(u->plan, made);
 	image_hold(u->image[0], give_back);

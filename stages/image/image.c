@@ -381,13 +381,32 @@ bool step_is_wanted(struct visit *v, struct step *s)
 	return false;
 }
 
-/* ---- turns ---- */
+/* ---- CPU time, and turns ---- */
+
+#define NS_PER_SIZE 16 /* an event's size is about that of the file */
+
+void image_spend(struct image *image, uint64_t since_ns)
+{
+	atomic_fetch_add_explicit(&image->steps_ns, clock_thread_ns() - since_ns,
+	                          memory_order_relaxed);
+}
+
+uint64_t image_event_size(const struct image *image, uint64_t bytes)
+{
+	return (uint64_t)((double)image->work / NS_PER_SIZE * (double)bytes /
+	                  (double)image->source_size);
+}
+
+uint64_t image_spent_ns(const struct image *image)
+{
+	return image->decode_ns + atomic_load_explicit(&image->steps_ns, memory_order_relaxed);
+}
 
 void image_end_turn(struct image *image)
 {
 	struct image_service *s = image->upload->service;
 
-	images_resume(s, client_turns_ended(&s->turns, &image->turn, image->decode_ns));
+	images_resume(s, client_turns_ended(&s->turns, &image->turn, image_spent_ns(image)));
 }
 
 void images_resume(struct image_service *s, struct turn *list)

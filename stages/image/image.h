@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "admission/client_turns.h"
+#include "admission/cost.h"
 #include "conf/conf.h"
 #include "disk_job.h"
 #include "http/problem.h"
@@ -85,9 +86,12 @@ struct image {
 	bool icc_is_of_grey; /* otherwise of colours */
 	struct turn turn;    /* until it is decoded */
 	struct budget_waiter budget_waiter;
-	uint64_t reserved_bytes; /* of BUDGET_IMAGE, the decoder's memory included */
-	struct decoder *decoder; /* while decoding, also while parked; otherwise NULL */
-	uint64_t decode_ns;      /* CPU time of decoding so far */
+	uint64_t reserved_bytes;   /* of BUDGET_IMAGE, the decoder's memory included */
+	struct decoder *decoder;   /* while decoding, also while parked; otherwise NULL */
+	uint64_t decode_ns;        /* CPU time of decoding so far */
+	_Atomic uint64_t steps_ns; /* the same of its steps that have ended */
+	struct cost_facts facts;   /* of its file; set before it starts, as is its work */
+	uint64_t work;             /* cost_ns() */
 	struct disk_job store_job;
 	/* set before it starts */
 	uint32_t made;         /* one bit for each variant that is made */
@@ -128,6 +132,15 @@ void image_set_replica(struct image *image, unsigned replica);
  * of its last event: what was taken last is given back first. By then no GET finds the image in
  * flight. For the owner of the image, or of the only event of it that is not parked. */
 void image_hold(struct image *image, void (*release)(struct visit *v, struct image *image));
+
+/* A step of the image was worked on by this thread since then: clock_thread_ns(). */
+void image_spend(struct image *image, uint64_t since_ns);
+
+/* Returns the CPU time of the image so far. */
+uint64_t image_spent_ns(const struct image *image);
+
+/* Returns the work in so many bytes of the image's file, in the unit of an event's size. */
+uint64_t image_event_size(const struct image *image, uint64_t bytes);
 
 /* Lets all its events precede others. All must be parked. */
 void image_set_urgent(struct image *image);

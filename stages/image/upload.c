@@ -16,6 +16,8 @@
 #include "conf_epoch.h"
 #include "image.h"
 #include "image_service.h"
+#include "plan/memory_need.h"
+#include "remade.h"
 #include "sched/core/graph.h"
 #include "sched/core/replicas.h"
 #include "stage_ids.h"
@@ -166,13 +168,44 @@ static uint64_t bytes_of(const struct upload *u)
 	return bytes;
 }
 
+static struct cost_facts facts_of(const struct image *image)
+{
+	struct cost_facts f = cost_facts_of_file(image->source, image->source_size);
+	struct memory_need_step root;
+
+	if (f.width > 0 && f.height > 0) {
+		memory_need_root(image_plan(image), (int)f.width, (int)f.height, 1, &root);
+		f.made = (double)root.width * root.height;
+	}
+	return f;
+}
+
+/* Sets the work of each image, and returns the sum. */
+static uint64_t set_work(struct upload *u)
+{
+	uint64_t work = 0;
+
+	for (unsigned i = 0; i < u->image_count; i++) {
+		struct image *image = u->image[i];
+
+		image->facts = facts_of(image);
+		image->work = admission_work(&u->service->admission, &image->facts);
+		image->event.size = image_event_size(image, image->source_size) *
+		                    (image->remade ? REMADE_WEIGHT : 1);
+		work += image->work;
+	}
+	return work;
+}
+
 /* Gives back what the start of the image has taken. */
 static void give_back(struct visit *v, struct image *image)
 {
 	struct upload *u = image->upload;
 	struct image_service *s = u->service;
 	const struct admission_end end = {
-		.bytes = image->source_size,
+		.work = image->work,
+		.facts = image->facts,
+		.spent_ns = image->remade ? 0 : image_spent_ns(image),
 		/* Relaxed: the image's event has come from the thread that set it. */
 		.has_failed = atomic_load_explicit(&image->has_failed, memory_order_relaxed),
 		.level = u->level,
@@ -208,7 +241,7 @@ static bool add_turn(struct upload *u, struct image *image)
 	bool is_fair = u->epoch->conf.experiment.fair_clients == CONF_YES;
 
 	return client_turns_add(&u->service->turns, &image->turn,
-	                        is_fair ? u->admitted.client.slot : 0, image->source_size);
+	                        is_fair ? u->admitted.client.slot : 0, image->work);
 }
 
 int upload_start(struct visit *v, struct upload *u, struct admission_waiter *waiter,
@@ -216,10 +249,10 @@ int upload_start(struct visit *v, struct upload *u, struct admission_waiter *wai
 {
 	struct image_service *s = u->service;
 	unsigned n = u->image_count;
-	uint64_t bytes = bytes_of(u);
+	uint64_t bytes = bytes_of(u), work = set_work(u);
 
 	assert(n > 0);
-	if (!admission_begin(&s->admission, &u->admitted, waiter, &u->epoch->conf, n, bytes,
+	if (!admission_begin(&s->admission, &u->admitted, waiter, &u->epoch->conf, n, work,
 	                     problem))
 		return -EAGAIN;
 	prepare(u, visit_replica_take(v, STAGE_JPEG_DECODE, bytes));
@@ -249,7 +282,7 @@ bool upload_restart(struct upload *u)
 	assert(u->image_count == 1);
 	if (!inflight_add(&s->inflight, &image->known))
 		return false;
-	admission_begin_own(&s->admission, &u->admitted, image->source_size);
+	admission_begin_own(&s->admission, &u->admitted, set_work(u));
 	prepare(u, graph_replica_take(s->graph, image->source_size));
 	add_turn(u, image);
 	stage_push(graph_stage(s->graph, STAGE_JPEG_DECODE), 0, &image->event);

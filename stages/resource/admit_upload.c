@@ -240,7 +240,7 @@ static void prepare(struct conn *c)
 	c->admission.full_stage = 0;
 	c->admission.event = &c->event;
 	c->admission.instance = c->instance;
-	c->admission.work = (r->is_chunked ? 0 : r->content_length) + WORK_PER_IMAGE;
+	c->admission.bytes = r->is_chunked ? 0 : r->content_length;
 }
 
 static enum conn_step admitted(struct visit *v, struct conn *c)

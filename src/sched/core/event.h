@@ -39,11 +39,11 @@ struct event {
 	                         * is not undefined behaviour */
 	uint64_t queued_ns;     /* when it was queued last, for the waiting time */
 	uint64_t arrived_ns;    /* when it came to the stage; yielding does not change it */
-	uint64_t size; /* amount of work for its next stage, for discipline srpt: bytes, or samples
-	                * for stages that make pictures; comparable within a stage; set by the
-	                * sender */
-	unsigned replica;      /* the replica that serves it, set before it is sent; otherwise 0 */
-	bool is_urgent;        /* goes before all others, in every stage; set while it is parked */
+	uint64_t size;    /* amount of work for its next stage, for discipline srpt: expected time,
+	                   * bytes, or samples for stages that make pictures; comparable within a
+	                   * stage; set by the    sender */
+	unsigned replica; /* the replica that serves it, set before it is sent; otherwise 0 */
+	bool is_urgent;   /* goes before all others, in every stage; set while it is parked */
 	struct event *next;    /* for private lists of its owner */
 	struct timing *timing; /* borrowed; NULL: the time is not charged to a request */
 };

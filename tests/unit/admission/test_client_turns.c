@@ -40,7 +40,7 @@ static void add_sized(unsigned client, unsigned n, uint64_t bytes)
 	for (; n > 0; n--) {
 		struct item *i = &item[added++];
 		*i = (struct item){ .client = client };
-		client_turns_add(&turns, &i->turn, client, bytes);
+		client_turns_add(&turns, &i->turn, client, 10 * bytes); /* ns */
 		queue[queued++] = &i->turn;
 	}
 }
@@ -113,7 +113,7 @@ static bool have_slots_of_their_own(void)
 	struct turn *resumed;
 
 	for (unsigned i = 0; i < 3; i++) {
-		client_turns_add(&turns, &turn[i], i + 1, 1000);
+		client_turns_add(&turns, &turn[i], i + 1, 10000);
 		client_turns_take(&turns, &turn[i], true, &resumed);
 	}
 	for (unsigned i = 0; i < 3; i++)

@@ -1,4 +1,5 @@
 /* test_overload.c - admission in a simulation of two cores: support/overload_sim.h. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -154,7 +155,7 @@ static void headers_without_bodies_refuse_nothing(void **state)
 
 	(void)state;
 	overload_init(&o, &p, 0);
-	control_backlog_measure(&o.control, 1e6, 1);
+	o.control.capacity = 1e6;
 	for (unsigned n = 0; n < 60000; n++) {
 		struct overload_ticket *ticket = &header[n % COUNT_OF(header)];
 		uint64_t now_ns = n * NS_PER_MS;
@@ -177,7 +178,7 @@ static void announced_uploads_of_a_client_that_completes_them_count(void **state
 
 	(void)state;
 	overload_init(&o, &p, 0);
-	control_backlog_measure(&o.control, 1e5, 1);
+	o.control.capacity = 1e5;
 	for (unsigned i = 0; i < 200; i++)
 		complete(&o, 1, 1000, NS_PER_S);
 	for (unsigned i = 0; i < COUNT_OF(ticket); i++) {
@@ -277,7 +278,8 @@ static void a_client_with_large_files_gets_its_share(void **state)
 static void what_a_client_has_had_leaves_a_quarter_of_the_room(void **state)
 {
 	static const uint64_t controllers[] = { CONF_CONTROLLER_BACKLOG, CONF_CONTROLLER_OFF };
-	const unsigned own_max[] = { 192, 75 }, all_max[] = { 256, 100 };
+	/* the first client's images count for the other one as far as it has as many */
+	const unsigned own_max[] = { 192, 75 }, all_max[] = { 296, 91 };
 	struct overload_ticket own = { 0 }, other = { .client = 1 };
 	static struct overload o;
 
@@ -288,11 +290,12 @@ static void what_a_client_has_had_leaves_a_quarter_of_the_room(void **state)
 
 		p.images_max = i == 0 ? SIM_IN_FLIGHT_MAX : 100;
 		overload_init(&o, &p, 0);
+		o.control.capacity = 256 * WORK_PER_IMAGE / 0.75;
 		for (; overload_admit(&o, 0, 1, OVERLOAD_STAGES_FIXED, &own, 0); n++)
 			overload_begin(&o, 0, &own, 1, WORK_PER_IMAGE, 0);
 		assert_int_equal(n, own_max[i]);
 		for (; overload_admit(&o, 0, 1, OVERLOAD_STAGES_FIXED, &other, 0); n++)
-			overload_begin(&o, 1, &other, 1, 1, 0);
+			overload_begin(&o, 1, &other, 1, WORK_PER_IMAGE, 0);
 		assert_int_equal(n, all_max[i]);
 	}
 }
@@ -305,7 +308,7 @@ static void much_work_of_one_client_does_not_keep_others_out(void **state)
 
 	(void)state;
 	overload_init(&o, &p, 0);
-	control_backlog_measure(&o.control, 1000, 1);
+	o.control.capacity = 1000;
 	uint64_t room = (uint64_t)control_backlog_limit(&o.control, 0);
 
 	overload_begin(&o, 0, NULL, 10, 100 * room, 0);
@@ -320,6 +323,22 @@ static void much_work_of_one_client_does_not_keep_others_out(void **state)
 	assert_false(overload_admit(&o, 0, 2, OVERLOAD_STAGES_FIXED, &ticket, 0));
 }
 
+/* 300 images of 10 ms begin at once, and those of a wave end together: after 1.4 s, the first 9. */
+static void a_cold_daemon_tells_no_absurd_time(void **state)
+{
+	const struct overload_params p = sim_params(CONF_CONTROLLER_BACKLOG, 1);
+	static struct overload o;
+
+	(void)state;
+	overload_init(&o, &p, 0);
+	overload_begin(&o, 0, NULL, 300, 300 * 10 * NS_PER_MS, 0);
+	assert_true(fabs(overload_backlog_s(&o) - 1.5) < 1e-6);
+	for (unsigned i = 0; i < 9; i++)
+		overload_end(&o, 0, 10 * NS_PER_MS, 1400 * NS_PER_MS);
+	assert_true(overload_backlog_s(&o) > 0.5 && overload_backlog_s(&o) < 4);
+	assert_true(overload_retry_s(&o, 0) <= 2);
+}
+
 static void a_refused_client_is_told_when_to_return(void **state)
 {
 	const struct overload_params p = sim_params(CONF_CONTROLLER_BACKLOG, 1);
@@ -329,7 +348,7 @@ static void a_refused_client_is_told_when_to_return(void **state)
 	(void)state;
 	overload_init(&o, &p, 0);
 	assert_int_equal(overload_retry_s(&o, 0), 1);
-	control_backlog_measure(&o.control, 100, 1);
+	o.control.capacity = 100;
 	overload_begin(&o, 0, NULL, 10, 1000, 0);
 	assert_int_equal(overload_retry_s(&o, 0), 5); /* half of the queue */
 	o.admitted = 1;
@@ -359,6 +378,7 @@ int main(void)
 		cmocka_unit_test(a_client_with_large_files_gets_its_share),
 		cmocka_unit_test(what_a_client_has_had_leaves_a_quarter_of_the_room),
 		cmocka_unit_test(much_work_of_one_client_does_not_keep_others_out),
+		cmocka_unit_test(a_cold_daemon_tells_no_absurd_time),
 		cmocka_unit_test(a_refused_client_is_told_when_to_return),
 	};
 

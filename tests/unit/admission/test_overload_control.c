@@ -113,7 +113,7 @@ static void backlog_admits_what_is_served_within_the_target(void **state)
 {
 	(void)state;
 	control_init(&c, &sim_control_params, targets, 1);
-	control_backlog_measure(&c, 300, 1);
+	c.capacity = 300;
 	assert_near(control_backlog_limit(&c, 0), 300 * 0.75);
 	control_backlog_measure(&c, 100, 1); /* half weight */
 	assert_near(control_backlog_limit(&c, 0), 200 * 0.75);
@@ -125,7 +125,7 @@ static void backlog_corrects_its_limit_once_per_response_time(void **state)
 {
 	(void)state;
 	control_init(&c, &sim_control_params, targets, 1);
-	control_backlog_measure(&c, 100, 1);
+	c.capacity = 100;
 	backlog(1.25, true);
 	assert_near(control_backlog_limit(&c, 0), 75); /* one second has passed */
 	backlog(1.25, true);
@@ -144,7 +144,7 @@ static void backlog_raises_its_limit_only_when_something_was_refused(void **stat
 {
 	(void)state;
 	control_init(&c, &sim_control_params, targets, 1);
-	control_backlog_measure(&c, 100, 1);
+	c.capacity = 100;
 	backlog(0.5, false);
 	assert_near(control_backlog_limit(&c, 0), 75);
 	backlog(0.5, true);
@@ -160,7 +160,7 @@ static void backlog_leaves_half_of_its_room_to_the_higher_class(void **state)
 
 	(void)state;
 	control_init(&c, &sim_control_params, different, 3);
-	control_backlog_measure(&c, 1000, 1);
+	c.capacity = 1000;
 	assert_near(control_backlog_limit(&c, 0), 750);
 	assert_near(control_backlog_limit(&c, 1), 375);
 	assert_near(control_backlog_limit(&c, 2), 75); /* its own target is the tighter bound */

@@ -185,7 +185,7 @@ static void nothing_is_degraded_while_a_pool_can_grow(void **state)
 	(void)state;
 	p.degrade_steps = STEPS;
 	overload_init(&o, &p, 0);
-	overload_begin(&o, 0, NULL, 200, 200, 0);
+	overload_begin(&o, 0, NULL, 200, 1200 * NS_PER_MS, 0); /* of 1500 */
 	assert_true(overload_admit(&o, 0, 1, OVERLOAD_STAGES_CAN_GROW, &ticket, NS_PER_S));
 	assert_int_equal(ticket.level, 0);
 	assert_true(overload_admit(&o, 0, 1, OVERLOAD_STAGES_FIXED, &ticket, NS_PER_S));

@@ -109,7 +109,7 @@ static struct sim_job draw_job(unsigned class)
 	if (sim.large_share > 0)
 		size = job.is_large ? 2 * sim.large - 1 : 1;
 	job.service_s = sim.service_s * (0.5 + 0.5 * size);
-	job.work = (uint64_t)(WORK_PER_IMAGE * size) + WORK_PER_IMAGE;
+	job.work = (uint64_t)(WORK_PER_IMAGE * (size + 1));
 	return job;
 }
 

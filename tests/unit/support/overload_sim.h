@@ -10,6 +10,7 @@
 #include "conf/conf_degrade.h"
 
 #define SIM_CORES 2
+#define WORK_PER_IMAGE 5000000 /* ns: half of what the average one takes */
 #define SIM_QUEUE_MAX 100000
 #define SIM_RESPONSES_MAX 200000
 #define SIM_NEVER 1e18
