@@ -92,7 +92,7 @@ def check_response(response, where):
 
 def test_objects_have_the_members_of_openapi():
     parts = DOCUMENT["components"]
-    check_members(DOCUMENT, ("openapi info", "servers tags paths components"), "document")
+    check_members(DOCUMENT, ("openapi info security", "servers tags paths components"), "document")
     check_members(DOCUMENT["info"], ("title version", "summary description license"), "info")
     check_members(parts, ("", "securitySchemes parameters headers responses schemas"), "components")
     for name, parameter in parts["parameters"].items():
