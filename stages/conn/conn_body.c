@@ -246,15 +246,10 @@ enum conn_step conn_send_body(struct visit *v, struct conn *c)
 
 enum conn_step conn_read_chunks(struct visit *v, struct conn *c)
 {
-	enum conn_step step;
+	enum conn_step step = CONN_STEP_READ;
 
 	if (c->at < c->end && c->end != c->body.tried)
 		return conn_parse(v, c); /* came with the header */
-	if (conn_turn_is_over(c)) {
-		if (c->timeout.deadline_ns == UINT64_MAX)
-			conn_watch_phase(c);
-		return CONN_STEP_READ;
-	}
 	/* Overwrite what was parsed, but keep the header: it has the form's boundary. A line of
 	 * which a part has come is behind it. */
 	size_t part = c->end - c->at;
@@ -264,7 +259,8 @@ enum conn_step conn_read_chunks(struct visit *v, struct conn *c)
 	c->end = c->at + part;
 	c->request.fed = c->request.head_length;
 	conn_make_room(c);
-	size_t n = conn_receive(c, c->input + c->end, c->input_size - c->end, 0, &step);
+	size_t room = c->input_size - c->end;
+	size_t n = conn_turn_is_over(c) ? 0 : conn_receive(c, c->input + c->end, room, 0, &step);
 
 	if (n == 0) {
 		if (c->timeout.deadline_ns == UINT64_MAX)
