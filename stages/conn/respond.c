@@ -37,6 +37,7 @@ void respond_start(struct conn *c, unsigned status, size_t body_max)
 	response_start(&c->response, status, body_max);
 	response_text_field(&c->response, "Date", io_date(c->io));
 	response_text_field(&c->response, "X-Request-Id", request_id(c));
+	response_text_field(&c->response, "X-Content-Type-Options", "nosniff");
 	if (!origin[0])
 		return;
 	response_text_field(&c->response, "Access-Control-Allow-Origin", origin);

@@ -1,6 +1,8 @@
 /* route.c - the table of resources. Any thread. */
 #include "route.h"
 
+#include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/check.h"
@@ -39,18 +41,29 @@ const struct route_row routes[ROUTE_COUNT] = {
 	                    ROUTE_CLASS_OTHER, "/control" },
 };
 
-/* Returns the path of a target: "http://host:port/path" means the same as "/path" (RFC 9112
- * 3.2.2). A query ends the path. A fragment cannot occur: request.c refuses it. */
-static struct slice path_of(struct slice target)
+#define PATH_BYTES 128 /* all that name something are shorter */
+
+/* Writes the path of a target: "http://host:port/path" means the same as "/path" (RFC 9112 3.2.2),
+ * and so do percent-encoded characters that are unreserved (RFC 3986 6.2.2.2). A query ends it. A
+ * fragment cannot occur: request.c refuses it. */
+static struct slice path_of(struct slice target, char path[PATH_BYTES])
 {
 	struct slice authority;
+	size_t length = 0;
 
 	request_split_target(&target, &authority);
-	for (size_t i = 0; i < target.length; i++) {
-		if (target.data[i] == '?')
-			target.length = i;
+	for (size_t i = 0; i < target.length && target.data[i] != '?' && length < PATH_BYTES; i++) {
+		char hex[3] = "";
+
+		if (target.data[i] == '%' && i + 2 < target.length)
+			memcpy(hex, target.data + i + 1, 2);
+		int c = (int)strtoul(hex, NULL, 16);
+		bool is_unreserved = isalnum(c) || (c && strchr("-._~", c));
+
+		path[length++] = is_unreserved ? (char)c : target.data[i];
+		i += is_unreserved ? 2 : 0;
 	}
-	return target;
+	return (struct slice){ path, length };
 }
 
 static bool slice_equals(struct slice s, const char *text)
@@ -105,7 +118,8 @@ void route_find(struct route *route, enum request_method method, struct slice ta
 		route->kind = ROUTE_SERVER;
 		return;
 	}
-	struct slice path = path_of(target);
+	char data[PATH_BYTES];
+	struct slice path = path_of(target, data);
 
 	for (unsigned kind = 1; kind < ROUTE_COUNT; kind++) {
 		if (routes[kind].path && slice_equals(path, routes[kind].path)) {

@@ -383,7 +383,9 @@ bool host_parse(struct slice value, struct slice *host)
 	size_t length = end ? (size_t)(end - value.data) + is_bracketed : value.length;
 	struct slice port = { value.data + length, value.length - length };
 
-	*host = (struct slice){ value.data, length };
+	/* A dot at the end says that the name is complete. */
+	*host = (struct slice){ value.data,
+		                length - (length > 1 && value.data[length - 1] == '.') };
 	if (is_bracketed && !end)
 		return false;
 	if (port.length > 0) {

@@ -118,7 +118,7 @@ static void add_validators(struct conn *c, const struct validity *v)
 		response_text_field(&c->response, "Cache-Control", "private, no-store");
 	else if (c->route.kind == ROUTE_VARIANT)
 		add_caching(c, v, left);
-	else if (v->expires)
+	else
 		response_text_field(&c->response, "Cache-Control", "no-cache");
 	if (v->expires) {
 		http_date_format(date, v->expires);

@@ -67,7 +67,6 @@ static enum conn_step handle_page(struct conn *c)
 	response_text_field(&c->response, "ETag", etag);
 	response_text_field(&c->response, "Cache-Control", "no-cache");
 	response_text_field(&c->response, "Content-Security-Policy", POLICY);
-	response_text_field(&c->response, "X-Content-Type-Options", "nosniff");
 	response_text_field(&c->response, "Referrer-Policy", "no-referrer");
 	response_text_field(&c->response, "Cross-Origin-Opener-Policy", "same-origin");
 	response_text_field(&c->response, "Cross-Origin-Resource-Policy", "same-origin");
@@ -152,21 +151,20 @@ static struct document *report(struct conn *c, enum io_report which)
 	return kept->last = document_new(&t);
 }
 
-static enum conn_step respond_report(struct conn *c, enum io_report which)
+static enum conn_step handle_report(struct conn *c, enum io_report which, const char *type)
 {
 	struct document *d = report(c, which);
 
+	respond_start(c, 200, 1);
+	respond_content(c, type);
+	if (which == IO_GRAPH_DOT || which == IO_GRAPH_SVG) {
+		response_text_field(&c->response, "Vary", "Accept");
+		response_text_field(&c->response, "Content-Security-Policy", "default-src 'none'");
+	}
 	c->response.body.overflowed = !d;
 	if (d)
 		response_share(&c->response, d, d->data, d->length);
 	return respond_finish(c);
-}
-
-static enum conn_step handle_report(struct conn *c, enum io_report which, const char *type)
-{
-	respond_start(c, 200, 1);
-	respond_content(c, type);
-	return respond_report(c, which);
 }
 
 /* The main thread continues the response: admin_service.h. */
@@ -200,18 +198,6 @@ static bool accepts_svg(const struct conn *c)
 	return false;
 }
 
-static enum conn_step handle_graph(struct conn *c)
-{
-	bool is_svg = c->route.kind == ROUTE_GRAPH_SVG || accepts_svg(c);
-
-	respond_start(c, 200, 1);
-	respond_content(c, is_svg ? "image/svg+xml" : "text/vnd.graphviz");
-	response_text_field(&c->response, "Vary", "Accept");
-	response_text_field(&c->response, "X-Content-Type-Options", "nosniff");
-	response_text_field(&c->response, "Content-Security-Policy", "default-src 'none'");
-	return respond_report(c, is_svg ? IO_GRAPH_SVG : IO_GRAPH_DOT);
-}
-
 enum conn_step handle_request(struct visit *v, struct conn *c)
 {
 	if (c->request.method == METHOD_OPTIONS)
@@ -233,8 +219,11 @@ enum conn_step handle_request(struct visit *v, struct conn *c)
 	case ROUTE_METRICS:
 		return handle_report(c, IO_METRICS, METRICS_CONTENT_TYPE);
 	case ROUTE_GRAPH:
+		if (!accepts_svg(c))
+			return handle_report(c, IO_GRAPH_DOT, "text/vnd.graphviz");
+		/* fall through */
 	case ROUTE_GRAPH_SVG:
-		return handle_graph(c);
+		return handle_report(c, IO_GRAPH_SVG, "image/svg+xml");
 	case ROUTE_PAGE:
 	case ROUTE_OPERATOR:
 	case ROUTE_OPENAPI:

@@ -35,6 +35,8 @@ def test_variant_has_headers_for_caches(daemon, stored):
     answer = daemon.get(url(stored))
     assert answer.status == 200 and answer["content-type"] == "image/jpeg"
     assert answer["cache-control"] == "public, max-age=31536000, immutable"
+    assert answer["x-content-type-options"] == "nosniff"
+    assert daemon.get(stored[0]["url"])["cache-control"] == "no-cache"
     assert re.fullmatch(r'"[^"]+"', answer["etag"]), "not a strong validator"
     assert answer["accept-ranges"] == "bytes"
     assert (int(answer["content-length"]) == len(answer.body)

@@ -200,9 +200,11 @@ def check_hidden(proxy):
     """No administrative path of the program is served to strangers, nor one of a later version: the
     proxy has a list of what is public."""
     for path in admin_paths():
-        for spelling in ("{}", "{}?", "{}/", "/{}", "/.{}", "/images/..{}", "https://localhost{}"):
-            status = status_for_a_stranger(proxy, spelling.format(path))
-            assert status in (400, 403, 404), (path, spelling, status)
+        encoded = f"/%{ord(path[1]):x}{path[2:]}"
+        for spelling in (path, f"{path}?", f"{path}/", f"/{path}", f"/.{path}", f"/images/..{path}",
+                         f"https://localhost{path}", encoded, f"/images/%2e%2e{path}"):
+            status = status_for_a_stranger(proxy, spelling)
+            assert status in (400, 403, 404), (spelling, status)
     assert status_for_a_stranger(proxy, "/later") in (403, 404)
 
 
