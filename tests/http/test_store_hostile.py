@@ -239,3 +239,18 @@ def test_no_command_leaves_the_store(place, archive, plant, owner):
         server.server_close()
     for path in store.rglob("*"):  # nothing is root's
         assert path.lstat().st_uid == owner or path.name == "control.sock", path
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another user")
+def test_the_owner_reaches_the_daemon_below_a_private_directory(place):
+    """As with DynamicUser= of systemd: only root can use the path of the store."""
+    store, _ = make(place, lambda store, outside: None, 65534)
+    server = serve(store)
+    place.chmod(0o700)
+    try:
+        done = run("-o", f"server.root={store}", "store", "remake")
+        assert done.stderr.count("the daemon's log has the cause") == len(IDS), done
+    finally:
+        place.chmod(0o755)
+        server.shutdown()
+        server.server_close()
