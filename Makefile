@@ -100,7 +100,7 @@ $B/loadgen/dataset/paint.o $B/loadgen/dataset/texture.o: private DARKROOM_CFLAGS
 
 # Without alignment, loops may start within 32 bytes, depending on the code that is linked before them. A picture of 10 KB
 # then costs 40 us more, 9 % of its CPU time.
-$B/stages/pixel/kernel_vector.o $B/stages/pixel/mcu.o $B/stages/pixel/mcu_rows.o $B/stages/pixel/entropy.o: private DARKROOM_CFLAGS += -falign-functions=64 -falign-loops=32
+$B/stages/pixel/kernel_vector.o $B/stages/pixel/mcu.o $B/stages/pixel/mcu_rows.o: private DARKROOM_CFLAGS += -falign-functions=64 -falign-loops=32
 
 # The pages and the description of the HTTP interface are part of the program.
 $B/stages/page/page_files.o: $(wildcard stages/page/*) stages/http/openapi.json

@@ -578,9 +578,10 @@ SECTION_END(variant[CONF_VARIANT_MAX])
 
 SECTION(experiment)
 YES_NO(experiment, pixel_own, "yes", FIXED,
-       "Baseline JPEGs: an own decoder, faster than that of libjpeg-turbo 2. It also\n"
-       "finds more damage: libjpeg decodes many files without a word that are damaged\n"
-       "for this decoder, never the reverse. Both make the same pictures of sound files.")
+       "Baseline and progressive JPEGs: an own decoder, faster than that of\n"
+       "libjpeg-turbo 2. It also finds more damage: libjpeg decodes many files without a\n"
+       "word that are damaged for this decoder, never the reverse. Both make the same\n"
+       "pictures of sound files.")
 YES_NO(experiment, core_dumps, "no", FIXED,
        "Whether a crash may leave a core file, which has the pictures of that moment.\n"
        "no: also no process of the same user may attach to the daemon. yes: ulimit -c,\n"

@@ -130,6 +130,8 @@ static bool is_incomplete(const struct decoder *d)
 	return false;
 }
 
+static void decode_again(struct decoder *d, enum entropy_end end);
+
 /* Reads one row of MCUs, or the markers between two scans. After the last scan the state becomes
  * DECODER_OUTPUT. Fails with DECODER_TOO_MANY_SCANS or DECODER_TOO_MUCH_WORK. */
 static void read_scan_row(struct decoder *d)
@@ -143,6 +145,12 @@ static void read_scan_row(struct decoder *d)
 			          d->has_ended_early ? PREMATURE_END : "a component has no data");
 		jpeg_start_output(&d->in, d->in.input_scan_number);
 		d->state = DECODER_OUTPUT;
+		return;
+	}
+	enum entropy_end end = d->has_entropy ? entropy_check(&d->in, false) : ENTROPY_GOOD;
+
+	if (end) {
+		decode_again(d, end);
 		return;
 	}
 	if (reached == JPEG_ROW_COMPLETED || reached == JPEG_SCAN_COMPLETED)
@@ -479,12 +487,12 @@ unsigned decoder_shapes(const struct decoder *d, struct plane_shape shape[PLANE_
 
 uint64_t decoder_working_bytes(const struct decoder *d)
 {
-	uint64_t bytes = 0;
+	uint64_t bytes = 0, working = WORKING_BYTES;
 
 	if (d->has_entropy)
-		return WORKING_BYTES + entropy_bytes(&d->in) + mcu_rows_bytes();
+		working += entropy_bytes(&d->in);
 	if (!d->is_buffered)
-		return WORKING_BYTES;
+		return working + (d->has_entropy ? mcu_rows_bytes() : 0);
 	for (int c = 0; c < d->in.num_components; c++) {
 		const jpeg_component_info *ci = &d->in.comp_info[c];
 		uint64_t wide = round_up(ci->width_in_blocks, (uint64_t)ci->h_samp_factor);
@@ -492,7 +500,7 @@ uint64_t decoder_working_bytes(const struct decoder *d)
 
 		bytes += coefficients_bytes(wide, high);
 	}
-	return WORKING_BYTES + pool_size(bytes);
+	return working + pool_size(bytes);
 }
 
 /*
@@ -545,7 +553,7 @@ static void start(struct decoder *d)
 	begin_range_check(d);
 	if (!d->picture && !picture_make(d))
 		fail(d, DECODER_NO_MEMORY, "no memory for the decoded picture");
-	if (d->has_entropy)
+	if (d->has_entropy && !d->is_buffered)
 		d->mcus = mcu_rows_start(in, d->picture, d->dct_size);
 	d->state = in->buffered_image ? DECODER_INPUT : DECODER_OUTPUT;
 }
@@ -617,13 +625,13 @@ static void output(struct decoder *d)
 {
 	enum entropy_end end = ENTROPY_GOOD;
 
-	if (d->has_entropy)
+	if (d->has_entropy && !d->is_buffered)
 		mcu_rows_make(d->mcus, &d->in, d->rows_done++);
 	else
 		output_row(d);
 	bool is_over = d->rows_done == d->in.total_iMCU_rows;
 
-	if (d->has_entropy)
+	if (d->has_entropy && !d->is_buffered)
 		end = entropy_check(&d->in, is_over);
 	if (end)
 		decode_again(d, end);

@@ -73,8 +73,8 @@ struct decoder {
 	uint64_t visits;             /* of blocks, by all scans so far */
 	boolean (*decode_mcu)(j_decompress_ptr, JBLOCKROW *); /* libjpeg's own */
 	int dc_max[D_MAX_BLOCKS_IN_MCU];
-	bool has_entropy;      /* entropy.h decodes the file, and mcu_rows.h makes its planes */
-	struct mcu_rows *mcus; /* then; in libjpeg's memory for the file */
+	bool has_entropy;      /* entropy.h decodes the file */
+	struct mcu_rows *mcus; /* then; makes the planes of a file that is not buffered */
 	bool stop_on_loss;
 	bool has_ended_early; /* EOI is missing, which is harmless if all pixels are there */
 };

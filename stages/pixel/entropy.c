@@ -8,45 +8,20 @@
  */
 #include "entropy.h"
 
-#include <endian.h>
 #include <stdint.h>
 #include <string.h>
 
 #include "base/check.h"
+#include "entropy_private.h"
 #include "kernel.h"
 
 #if LIBJPEG_HAS_PRIVATE
-/* A coefficient has at most 16 bits of code and 15 of value. Reading is up to 16 bytes ahead. */
-#define MCU_BYTES (D_MAX_BLOCKS_IN_MCU * DCTSIZE2 * 31 / 8 + 16)
-#define WINDOW_BYTES 8192
 /* Two tables for the codes of a file take 10 us, which 3 KB of data save. */
 #define OWN_TABLES_BYTES_MIN 4096
 #define LOOK_UPS 5 /* that the bit buffer has bits for */
 
 static_assert(LOOK_UPS * ENTROPY_AC_BITS <= 56, "a full buffer has at least 56 bits");
 static_assert(WINDOW_BYTES > 2 * MCU_BYTES, "the window is not copied for every MCU");
-
-/* The next bits begin with the highest one. */
-struct bits {
-	uint64_t buffer;
-	uint64_t count; /* of bits in the buffer; only the lowest 6 bits of it are used */
-	const uint8_t *next;
-};
-
-struct entropy {
-	struct jpeg_entropy_decoder methods; /* first: the libjpeg object points to it */
-	struct bits bits;
-	const uint8_t *low; /* an MCU that begins behind it may reach the end */
-	uint8_t *end;       /* of the data in the window */
-	bool is_last;       /* a marker or the end of the file follows the window */
-	uint8_t marker;     /* then: its code, or 0 */
-	enum entropy_end fault;
-	unsigned mcus_left; /* before the next restart */
-	unsigned restarts;
-	unsigned dc[MAX_COMPS_IN_SCAN]; /* the last one of each component */
-	const struct entropy_table *table[MAX_COMPS_IN_SCAN];
-	uint8_t window[WINDOW_BYTES + MCU_BYTES];
-};
 
 /* ---- window ---- */
 
@@ -153,34 +128,19 @@ static bool mcu_begin(j_decompress_ptr in, struct entropy *e)
 	return e->fault == ENTROPY_GOOD;
 }
 
+bool entropy_mcu_begin(j_decompress_ptr in, struct entropy *e)
+{
+	return mcu_begin(in, e);
+}
+
+void entropy_scan_begin(j_decompress_ptr in, struct entropy *e)
+{
+	e->fault = ENTROPY_GOOD;
+	e->restarts = 0;
+	segment_begin(in, e);
+}
+
 /* ---- blocks ---- */
-
-#define INLINE static inline __attribute__((always_inline))
-
-INLINE void bits_fill(struct bits *b)
-{
-	uint64_t more;
-
-	memcpy(&more, b->next, sizeof more);
-	b->buffer |= be64toh(more) >> (b->count & 63);
-	b->next += ~b->count >> 3 & 7;
-	b->count |= 56;
-}
-
-INLINE void bits_drop(struct bits *b, uint64_t count)
-{
-	b->buffer <<= count & 63;
-	b->count -= count;
-}
-
-/* Returns the next bits as a signed value (T.81 F.2.2.1, EXTEND). */
-INLINE int bits_value(struct bits *b, unsigned size)
-{
-	int v = (int)(b->buffer >> 1 >> (63 - size));
-
-	bits_drop(b, size);
-	return size > 0 && v < 1 << (size - 1) ? v + 1 - (1 << size) : v;
-}
 
 /* Reads a code that the entry does not have. Returns run << 4 | size, or -1 without such a code. */
 INLINE int long_code(struct bits *b, uint64_t entry, const struct entropy_codes *codes)
@@ -339,30 +299,31 @@ static size_t own_tables(const struct jpeg_decompress_struct *in)
 
 bool entropy_suits(j_decompress_ptr in)
 {
-	return libjpeg_private_is_usable() && !in->progressive_mode && !in->arith_code &&
-	       in->data_precision == 8 && !jpeg_has_multiple_scans(in) &&
-	       (in->src->bytes_in_buffer >= OWN_TABLES_BYTES_MIN || own_tables(in) == 0);
+	if (!libjpeg_private_is_usable() || in->arith_code || in->data_precision != 8)
+		return false;
+	return in->progressive_mode ||
+	       (!jpeg_has_multiple_scans(in) &&
+	        (in->src->bytes_in_buffer >= OWN_TABLES_BYTES_MIN || own_tables(in) == 0));
 }
 
 size_t entropy_bytes(const struct jpeg_decompress_struct *in)
 {
+	if (in->progressive_mode)
+		return entropy_progressive_bytes(in);
 	return sizeof(struct entropy) + own_tables(in) * sizeof(struct entropy_table);
 }
 
-void entropy_start(j_decompress_ptr in)
+static void start_sequential(j_decompress_ptr in)
 {
 	struct entropy *e = in->mem->alloc_large((j_common_ptr)in, JPOOL_IMAGE, sizeof *e);
 	struct entropy_table *t;
 
-	assert(libjpeg_private_is_usable());
 	e->methods = *in->entropy;
 	e->methods.decode_mcu = on_mcu;
 #ifdef __x86_64__
 	if (__builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2"))
 		e->methods.decode_mcu = on_mcu_bmi2;
 #endif
-	e->fault = ENTROPY_GOOD;
-	e->restarts = 0;
 	for (int c = 0; c < in->comps_in_scan; c++) {
 		const jpeg_component_info *ci = in->cur_comp_info[c];
 		int same = sharer(in, c);
@@ -374,8 +335,17 @@ void entropy_start(j_decompress_ptr in)
 		entropy_table_make(t, in->dc_huff_tbl_ptrs[ci->dc_tbl_no],
 		                   in->ac_huff_tbl_ptrs[ci->ac_tbl_no]);
 	}
-	segment_begin(in, e);
+	entropy_scan_begin(in, e);
 	in->entropy = &e->methods;
+}
+
+void entropy_start(j_decompress_ptr in)
+{
+	assert(libjpeg_private_is_usable());
+	if (in->progressive_mode)
+		entropy_progressive_start(in);
+	else
+		start_sequential(in);
 }
 
 enum entropy_end entropy_check(j_decompress_ptr in, bool is_over)

@@ -1,18 +1,15 @@
 /*
- * entropy.h - the Huffman decoder of baseline JPEGs, in place of libjpeg's, in half of its time.
+ * entropy.h - the Huffman decoder of JPEGs, in place of libjpeg's, in half of its time.
  *
  *	entropy_suits()   after jpeg_read_header(); whether the file can be decoded
  *	entropy_start()   after jpeg_start_decompress(); in->entropy decodes with it now
- *	entropy_check()   after each row of MCUs
+ *	entropy_check()   after each row of MCUs, of every scan
  *
  * Its blocks are those of libjpeg, bit by bit, as long as the data are sound. Otherwise it stops,
  * and the file must be decoded again without it. The thread of the libjpeg object only.
  *
- * Progressive files stay with libjpeg. callgrind counted 22 of them (2.4 MB, with all variants of
- * conf/drain.ini): 36 % of all instructions are refinement of AC coefficients, which reads single
- * bits between codes, so that a table of two symbols does not help. First scans of AC coefficients
- * are 7 %, of DC coefficients 1.5 %. Halving those would save 4 % of such a file. These are 9 % of
- * the dataset's files.
+ * libjpeg keeps the coefficients of a progressive file and reads the markers between its scans.
+ * Sequential files with several scans stay with it.
  */
 #ifndef DARKROOM_PIXEL_ENTROPY_H
 #define DARKROOM_PIXEL_ENTROPY_H
@@ -37,8 +34,9 @@ enum entropy_end {
 };
 
 #if LIBJPEG_HAS_PRIVATE
-/* Returns whether the file has one sequential scan of Huffman codes with 8 bits, and is large
- * enough. Never without the private structures of libjpeg (libjpeg_private.h). */
+/* Returns whether the file is progressive or has one sequential scan, with Huffman codes and 8
+ * bits, and is large enough. Never without the private structures of libjpeg (libjpeg_private.h).
+ */
 bool entropy_suits(j_decompress_ptr in);
 
 /* Returns the memory that entropy_start() takes from libjpeg's per-file memory. */
@@ -48,8 +46,8 @@ size_t entropy_bytes(const struct jpeg_decompress_struct *in);
  * jpeg_abort_decompress(). Errors go to error_exit. */
 void entropy_start(j_decompress_ptr in);
 
-/* Returns why it has stopped, or ENTROPY_GOOD. After entropy_start(). After the last row is_over
- * sets the source to the first byte that was not used. */
+/* Returns why it has stopped, or ENTROPY_GOOD. After entropy_start(). After the last row of a
+ * sequential file is_over sets the source to the first byte that was not used. */
 enum entropy_end entropy_check(j_decompress_ptr in, bool is_over);
 #else
 #define entropy_suits(in) false /* the others are not called */
@@ -58,7 +56,7 @@ enum entropy_end entropy_check(j_decompress_ptr in, bool is_over);
 #define entropy_check(in, is_over) ENTROPY_GOOD
 #endif
 
-/* ---- private: the tables, for entropy.c and entropy_table.c ---- */
+/* ---- private: the tables, for the entropy*.c files ---- */
 
 /*
  * They find up to two Huffman symbols and their values in one look-up. The next bits of a scan are
@@ -101,6 +99,8 @@ struct entropy_table {
 	uint64_t dc[1 << ENTROPY_DC_BITS]; /* the second coefficient is an AC coefficient */
 	struct entropy_codes ac_codes, dc_codes;
 };
+
+void entropy_codes_make(struct entropy_codes *c, const JHUFF_TBL *t);
 
 /* Makes the tables for codes that libjpeg has checked. */
 void entropy_table_make(struct entropy_table *t, const JHUFF_TBL *dc, const JHUFF_TBL *ac);

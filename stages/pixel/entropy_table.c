@@ -18,7 +18,7 @@
 
 /* ---- codes ---- */
 
-static void codes_make(struct entropy_codes *c, const JHUFF_TBL *t)
+void entropy_codes_make(struct entropy_codes *c, const JHUFF_TBL *t)
 {
 	uint32_t code = 0, index = 0;
 
@@ -107,8 +107,8 @@ void entropy_table_make(struct entropy_table *t, const JHUFF_TBL *dc, const JHUF
 {
 	uint64_t rest[2 << REST_BITS] = { 0 };
 
-	codes_make(&t->dc_codes, dc);
-	codes_make(&t->ac_codes, ac);
+	entropy_codes_make(&t->dc_codes, dc);
+	entropy_codes_make(&t->ac_codes, ac);
 	put_codes(t->ac, ENTROPY_AC_BITS, ac, false, rest);
 	for (unsigned i = 0; i < 1U << REST_BITS; i++)
 		rest[(1U << REST_BITS) + i] = as_second(t->ac[2 * i], REST_BITS);

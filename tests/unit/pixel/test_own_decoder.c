@@ -8,7 +8,10 @@
 
 #include <cmocka.h>
 
+#include <jpeglib.h>
+
 #include "base/check.h"
+#include "pixel/entropy_progressive.c" /* for bit_after() */
 #include "pixel/libjpeg_private.h"
 #include "pixel/mcu.h"
 #include "support/codec_fixture.h"
@@ -67,6 +70,120 @@ static void random_files_have_the_planes_of_libjpeg(void **state)
 	}
 }
 
+/* ---- progressive files ---- */
+
+/* Returns the same coefficients in the scans of libjpeg's own progression, with restart markers. */
+static uint8_t *made_progressive(const uint8_t *jpeg, size_t size, unsigned restart,
+                                 size_t *to_size)
+{
+	struct jpeg_decompress_struct in;
+	struct jpeg_compress_struct out;
+	struct jpeg_error_mgr err;
+	unsigned char *made = NULL;
+	unsigned long made_size = 0;
+
+	in.err = out.err = jpeg_std_error(&err);
+	jpeg_create_decompress(&in);
+	jpeg_create_compress(&out);
+	jpeg_mem_src(&in, jpeg, size);
+	jpeg_read_header(&in, TRUE);
+	jvirt_barray_ptr *arrays = jpeg_read_coefficients(&in);
+
+	jpeg_copy_critical_parameters(&in, &out);
+	jpeg_simple_progression(&out);
+	out.restart_interval = restart;
+	jpeg_mem_dest(&out, &made, &made_size);
+	jpeg_write_coefficients(&out, arrays);
+	jpeg_finish_compress(&out);
+	jpeg_destroy_compress(&out);
+	jpeg_destroy_decompress(&in);
+	*to_size = made_size;
+	return made;
+}
+
+static uint8_t *random_progressive(uint32_t *random, int quality, size_t *size)
+{
+	struct entropy_file f = entropy_file_random(random, ENTROPY_FILE_SIDE_MAX);
+	size_t baseline_size;
+
+	f.quality = quality;
+	uint8_t *baseline = entropy_file_make(&f, random, &baseline_size);
+	unsigned restart = entropy_pick(random, 3) ? 0 : 1 + entropy_pick(random, 30);
+	uint8_t *jpeg = made_progressive(baseline, baseline_size, restart, size);
+
+	free(baseline);
+	return jpeg;
+}
+
+static void progressive_files_have_the_planes_of_libjpeg(void **state)
+{
+	uint32_t random = 3;
+
+	(void)state;
+	for (int i = 0; i < 300; i++) {
+		size_t size;
+		uint8_t *jpeg = random_progressive(&random, 1 + i % 100, &size);
+
+		check("a progressive file", jpeg, size);
+		if (LIBJPEG_HAS_PRIVATE)
+			assert_true(decode_compare(jpeg, size, 8).is_own);
+		free(jpeg);
+	}
+}
+
+static void damage_of_progressive_files_is_found_as_by_libjpeg(void **state)
+{
+	uint32_t random = 4;
+	unsigned lost = 0;
+
+	(void)state;
+	for (int i = 0; i < 30; i++) {
+		size_t size;
+		uint8_t *jpeg = random_progressive(&random, 20 + 2 * i, &size);
+		size_t first = find_marker(jpeg, size, 0xda);
+
+		for (int k = 0; k < 20; k++) {
+			size_t at = first + entropy_pick(&random, (unsigned)(size - first));
+			uint8_t was = jpeg[at];
+
+			jpeg[at] = (uint8_t)entropy_pick(&random, 256);
+			struct decode_comparison c =
+				decode_compare(jpeg, k % 4 ? size : at, dct_sizes[k % 4]);
+
+			if (c.difference)
+				fail_msg("file %d, byte %zu: %s", i, at, c.difference);
+			lost += c.has_lost;
+			jpeg[at] = was;
+		}
+		free(jpeg);
+	}
+	assert_true(lost > 200);
+}
+
+#if LIBJPEG_HAS_PRIVATE && defined(__x86_64__)
+static void places_are_found_with_and_without_bmi2(void **state)
+{
+	uint32_t random = 5;
+
+	(void)state;
+	if (!has_fast_bmi2())
+		skip();
+	for (int i = 0; i < 10000; i++) {
+		uint64_t of = 0;
+		unsigned n = entropy_pick(&random, 16);
+
+		for (int k = 0; k < 4; k++)
+			of = of << 16 |
+			     (entropy_pick(&random, 1 << 16) & entropy_pick(&random, 1 << 16));
+		if (i % 3 == 0)
+			of &= 0xffff;
+		assert_true(bit_after(of, n) == bit_after_bmi2(of, n));
+	}
+}
+#endif
+
+/* ---- kernels ---- */
+
 /* Of all kernels, where the decoder takes the fastest one. */
 static void all_kernels_make_the_same_samples(void **state)
 {
@@ -81,6 +198,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_structure_has_the_planes_of_libjpeg),
 		cmocka_unit_test(random_files_have_the_planes_of_libjpeg),
+		cmocka_unit_test(progressive_files_have_the_planes_of_libjpeg),
+		cmocka_unit_test(damage_of_progressive_files_is_found_as_by_libjpeg),
+#if LIBJPEG_HAS_PRIVATE && defined(__x86_64__)
+		cmocka_unit_test(places_are_found_with_and_without_bmi2),
+#endif
 		cmocka_unit_test(all_kernels_make_the_same_samples),
 	};
 
