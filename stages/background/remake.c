@@ -228,8 +228,8 @@ static void give_up(struct remake *r, const char *id, const char *why)
 	log_warning("remake: cannot remake image %s: %s; it stays as it is", id, why);
 }
 
-/* The image is made. If a damaged file was found since it began, its entry is as new, and it is
- * made once more. */
+/* The image is made. If a damaged file was found since it began, queue_variant() has set the
+ * attempts of its entry to none, and it is made once more. */
 static void leave_queue(struct feeder *f, const struct feeder_slot *slot)
 {
 	struct remake_entry entry;

@@ -56,6 +56,19 @@ static int drop(struct store *s, const char *id)
 	return 0;
 }
 
+/* The entry of the queue; is_queued: there is one. */
+static struct remake_entry queued;
+static bool is_queued;
+
+static int get(struct store *s, const char *id, struct remake_entry *entry)
+{
+	assert_ptr_equal(s, &images.store);
+	assert_string_equal(id, "ID");
+	if (is_queued)
+		*entry = queued;
+	return is_queued ? 0 : -ENOENT;
+}
+
 static void call(struct feeder *f)
 {
 	assert_ptr_equal(f, &remake.feeder);
@@ -66,6 +79,7 @@ static void call(struct feeder *f)
 #define pthread_mutex_unlock unlock
 #define remake_queue_put put
 #define remake_queue_drop drop
+#define remake_queue_get get
 #define feeder_call call
 #include "background/remake.c"
 
@@ -81,6 +95,8 @@ static int set_up(void **state)
 {
 	(void)state;
 	remake.feeder.service = &images;
+	atomic_store(&remake.feeder.waiting, 0);
+	put_count = drops = calls = 0;
 	return 0;
 }
 
@@ -130,12 +146,59 @@ static void an_image_that_failed_leaves_the_queue(void **state)
 	assert_int_equal(calls, 2);
 }
 
+/* The entry of a damaged variant keeps what is asked for already. */
+static void a_damaged_variant_is_added_to_the_queue(void **state)
+{
+	char most[REMAKE_QUEUE_NAMES_MAX];
+
+	(void)state;
+	is_queued = false;
+	assert_int_equal(queue_variant(&remake, "ID", "b"), 0);
+	assert_string_equal(noted.names, "b");
+	assert_true(noted.only_missing && counter_read(&remake.feeder.waiting) == 1 && calls == 1);
+	is_queued = true;
+	queued = (struct remake_entry){ .attempts = 2, .names = "a" };
+	assert_int_equal(queue_variant(&remake, "ID", "b"), 0);
+	assert_string_equal(noted.names, "a b");
+	assert_true(!noted.only_missing && noted.attempts == 0);
+	queued.names[0] = '\0'; /* all of them */
+	assert_int_equal(queue_variant(&remake, "ID", "b"), 0);
+	assert_string_equal(noted.names, "");
+	memset(most, 'x', sizeof most - 1);
+	most[sizeof most - 1] = '\0';
+	memcpy(queued.names, most, sizeof most);
+	assert_int_equal(queue_variant(&remake, "ID", "b"), 0);
+	assert_string_equal(noted.names, most);
+	assert_int_equal(counter_read(&remake.feeder.waiting), 1);
+}
+
+/* It may have been damaged after it was linked to what was made. */
+static void an_entry_that_was_renewed_meanwhile_stays(void **state)
+{
+	struct feeder_slot slot = { .item.id = "ID", .result = FEEDER_MADE, .is_counted = true };
+
+	(void)state;
+	is_queued = true;
+	queued = (struct remake_entry){ .attempts = 0 };
+	remake_ended(&remake.feeder, &slot);
+	assert_true(drops == 0 && calls == 1);
+	queued.attempts = 1;
+	remake_ended(&remake.feeder, &slot);
+	assert_true(drops == 1 && calls == 1);
+	queued.attempts = 0; /* it began without an attempt: it lacked nothing */
+	slot.is_counted = false;
+	remake_ended(&remake.feeder, &slot);
+	assert_int_equal(drops, 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(skipped_variants_are_noted),
 		cmocka_unit_test(other_images_are_not_noted),
 		cmocka_unit_test(an_image_that_failed_leaves_the_queue),
+		cmocka_unit_test_setup(a_damaged_variant_is_added_to_the_queue, set_up),
+		cmocka_unit_test_setup(an_entry_that_was_renewed_meanwhile_stays, set_up),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, NULL);
