@@ -89,12 +89,10 @@ class Judge:
             self.acknowledged.discard(words[1])
         elif words[0] == "gone":
             self.gone.add(words[1])
-        elif words[0] == "rename" and "/" in words[4] and words[4][0] != ".":
-            now = self.replay.now
-            directory = now.find(self.replay.root, *words[4].split("/"))
-            if directory:
-                self.whole[words[4].split("/")[-1]] = {n: now.content(f)
-                                                       for n, f in now.list(directory).items()}
+        elif words[0] == "rename":
+            now, ident = self.replay.now, words[4].split("/")[-1]
+            if directory := self.images(now).get(ident):
+                self.whole[ident] = {n: now.content(f) for n, f in now.list(directory).items()}
 
     def images(self, state):
         """Returns {id: directory} of the visible images."""
