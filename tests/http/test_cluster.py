@@ -262,5 +262,7 @@ def test_outage_of_the_store(start_nodes, store):
     assert recovered_s < slow(2), recovered_s
     assert watch.answers == {("/healthz", 200), ("/readyz", 200)}
     assert nodes.figures("chkdown") == before and nodes.are_up(*range(COUNT))
-    assert {what for _, _, what in failures(clients, True) + failures(clients, False)} == {503}
+    without, keyed = ({what for _, _, what in failures(clients, key)} for key in (False, True))
+    # The store may have the record of a key whose answer was lost: in progress for a while.
+    assert 503 in without | keyed and without <= {503} and keyed <= {503, 409}
     check_on_every_node(nodes, clients)
