@@ -66,6 +66,13 @@ static int compare_with_document(struct store *s, const char *id, const char *na
 	struct stored_info info;
 	int err = stored_info_load(&info, s, id, data);
 
+	if (err == -ENOENT) {
+		int fd = store_open_directory(s, id);
+
+		if (fd < 0)
+			return fd == -ENOENT ? -ESTALE : fd;
+		close(fd);
+	}
 	if (err == -ENOENT || err == -EINVAL || (!err && !stored_info_is_sound(&info, data, id)))
 		return strcmp(name, STORED_IMAGE) == 0 ? -EBADMSG : -EUCLEAN;
 	for (unsigned i = 0; i < info.file_count && !err; i++)

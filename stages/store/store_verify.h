@@ -27,7 +27,8 @@ bool store_verify_cached(struct store *s, const struct store_found *found, void 
 
 /* Compares the file with its checksum: that of its attribute, or without one that of image.json. A
  * file of an earlier version may have neither, and is sound. Returns 0; -EBADMSG if it is damaged;
- * -EUCLEAN if image.json is, which has the only checksum; or -errno. Any thread; blocks. */
+ * -EUCLEAN if image.json is, which has the only checksum; -ESTALE if the image has been removed; or
+ * -errno. Any thread; blocks. */
 int store_verify(struct store *s, const char *id, const char *name,
                  const struct store_found *found);
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "support/fake_clock.h"
@@ -145,6 +146,33 @@ static void a_large_file_is_compared_again_when_its_inode_changes(void **state)
 	close(found.fd);
 }
 
+/* A file system may have no attributes, and a DELETE may come first. */
+static void an_image_that_is_removed_meanwhile_is_not_damaged(void **state)
+{
+	static const char id[] = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
+	char root[] = "/tmp/darkroom-verify-XXXXXX", image[STORE_PATH_MAX];
+	struct store_found found = open_found();
+
+	(void)state;
+	assert_non_null(mkdtemp(root));
+	store.root = root;
+	store.root_fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	found.tag[0] = '\0';
+	store_image_path(image, STORE_BY_TIME, id, NULL);
+	assert_int_equal(directory_make_all(store.root_fd, image, 0700), 0);
+	assert_int_equal(store_verify(&store, id, "a.jpg", &found), -EUCLEAN);
+	assert_int_equal(store_verify(&store, id, STORED_IMAGE, &found), -EBADMSG);
+	for (char *end = image + strlen(image); end; end = strrchr(image, '/')) {
+		*end = '\0';
+		assert_int_equal(directory_unlink(store.root_fd, image, AT_REMOVEDIR), 0);
+	}
+	assert_int_equal(store_verify(&store, id, "a.jpg", &found), -ESTALE);
+	assert_int_equal(store_verify(&store, id, STORED_IMAGE, &found), -ESTALE);
+	close(store.root_fd);
+	close(found.fd);
+	assert_int_equal(rmdir(root), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -154,6 +182,8 @@ int main(void)
 			drop),
 		cmocka_unit_test_setup_teardown(
 			a_large_file_is_compared_again_when_its_inode_changes, make, drop),
+		cmocka_unit_test_setup_teardown(an_image_that_is_removed_meanwhile_is_not_damaged,
+		                                make, drop),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
