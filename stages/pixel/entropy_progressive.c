@@ -14,6 +14,7 @@
 #endif
 
 #include "base/check.h"
+#include "base/pool.h"
 
 #define TABLE_BITS 10
 #define REFINED_AT_ONCE 48 /* bits; a full buffer has at least 56 */
@@ -425,8 +426,9 @@ size_t entropy_progressive_bytes(const struct jpeg_decompress_struct *in)
 {
 	size_t bytes = own_bytes(in);
 
+	/* libjpeg_pool.c takes a buffer for each, with one line of its own */
 	for (int c = 0; c < in->num_components; c++)
-		bytes += mask_bytes(&in->comp_info[c]);
+		bytes += pool_size(CACHE_LINE + mask_bytes(&in->comp_info[c]));
 	return bytes;
 }
 
@@ -446,9 +448,4 @@ void entropy_progressive_start(j_decompress_ptr in)
 	in->entropy = &p->entropy.methods;
 	scan_begin(in, p);
 }
-
-#else
-
-typedef int entropy_progressive_is_empty; /* ISO C requires a declaration in every file */
-
 #endif

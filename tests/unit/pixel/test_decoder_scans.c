@@ -297,14 +297,17 @@ static void dc_coefficients_out_of_range_are_loss(void **state)
 
 static void coefficients_count_with_their_size_class(void **state)
 {
+	/* With 1448 the masks of entropy_progressive.c need a little more than a size class. */
+	static const int sides[] = { 210, 270, 330, 390, 450, 510, 570, 1448 };
+
 	(void)state;
-	for (int side = 210; side < 600; side += 60) {
+	for (size_t i = 0; i < COUNT_OF(sides); i++) {
 		struct fixture f = *structure("progressive 4:4:4");
 		uint64_t before, used, kept;
 		size_t size;
 		uint8_t *jpeg;
 
-		f.width = f.height = side;
+		f.width = f.height = sides[i];
 		jpeg = fixture_make(&f, &size);
 		pool_forget(); /* a larger free buffer would serve */
 		pool_usage(&before, &kept);
