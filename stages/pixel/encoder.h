@@ -9,7 +9,7 @@
  * By default files are baseline with the standard Huffman tables. Optimised ones are made without
  * libjpeg, in a second pass over notes (baseline.h). Progressive files are buffered as coefficients
  * and coded in several passes. An encoder belongs to one thread at a time. It may move to another
- *thread between two steps.
+ * thread between two steps.
  *
  * Each thread caches idle encoders by their parameters. Setting parameters takes as long as coding
  * a small file. Switching optimisation off again in one libjpeg object corrupts files.

@@ -366,6 +366,4 @@ enum entropy_end entropy_check(j_decompress_ptr in, bool is_over)
 	}
 	return ENTROPY_GOOD;
 }
-#else
-typedef int entropy_is_empty; /* ISO C requires a declaration in every file */
 #endif

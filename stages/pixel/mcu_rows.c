@@ -126,9 +126,4 @@ void mcu_rows_make(struct mcu_rows *m, j_decompress_ptr in, unsigned row)
 			transform(m, in, row, line, x, n);
 		}
 }
-
-#else
-
-typedef int mcu_rows_is_empty; /* ISO C requires a declaration in every file */
-
 #endif
