@@ -100,7 +100,8 @@ uint64_t cost_ns(const struct cost *c, const struct cost_facts *f)
 	return (uint64_t)(ms * NS_PER_MS);
 }
 
-/* P = (P - k x'P) / memory, unless that would grow without end. */
+/* P = (P - k x'P) / memory, unless that would grow without end. Only a half is computed: errors of
+ * rounding by which the halves differ would grow as well (Verhaegen 1989). */
 static void update_spread(struct cost *c, const double gain[COST_TERMS],
                           const double px[COST_TERMS])
 {
@@ -109,9 +110,9 @@ static void update_spread(struct cost *c, const double gain[COST_TERMS],
 	for (unsigned i = 0; i < COST_TERMS; i++)
 		trace += c->spread[i][i];
 	for (unsigned i = 0; i < COST_TERMS; i++)
-		for (unsigned k = 0; k < COST_TERMS; k++)
-			c->spread[i][k] = (c->spread[i][k] - gain[i] * px[k]) /
-			                  (trace < SPREAD_MAX ? MEMORY : 1);
+		for (unsigned k = 0; k <= i; k++)
+			c->spread[i][k] = c->spread[k][i] = (c->spread[i][k] - gain[i] * px[k]) /
+			                                    (trace < SPREAD_MAX ? MEMORY : 1);
 }
 
 void cost_learn(struct cost *c, const struct cost_facts *f, uint64_t ns)

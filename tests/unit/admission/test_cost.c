@@ -74,6 +74,15 @@ static void nine_of_ten_estimates_are_within_a_quarter(void **state)
 	assert_true(good_estimates(false) > 950);
 }
 
+static void errors_of_rounding_do_not_grow(void **state)
+{
+	(void)state;
+	cost_init(&c);
+	for (unsigned i = 0; i < 100; i++)
+		good_estimates(true);
+	assert_true(good_estimates(false) > 950);
+}
+
 /* A hundred thousand images of one size do not make those of other sizes forgotten. */
 static void equal_images_do_not_spoil_the_others(void **state)
 {
@@ -139,6 +148,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nine_of_ten_estimates_are_within_a_quarter),
+		cmocka_unit_test(errors_of_rounding_do_not_grow),
 		cmocka_unit_test(equal_images_do_not_spoil_the_others),
 		cmocka_unit_test(crafted_files_do_not_make_estimates_absurd),
 		cmocka_unit_test(a_header_tells_pixels_and_coding),
