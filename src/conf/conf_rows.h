@@ -65,8 +65,8 @@ LISTEN(server, listen, NOT_EMPTY, "127.0.0.1:8080", FIXED,
 NOTATION(server, admin_listen, CONF_TEXT_MAX, conf_is_admin_address,
          "auto, no, HOST:PORT, [HOST]:PORT or an absolute path of at most 107 bytes", NOT_EMPTY,
          "auto", FIXED,
-         "Address for /stats and /metrics. It also serves /healthz and /readyz, and\n"
-         "nothing else. A Unix socket gets the mode 0660 less the umask.\n"
+         "Address for /stats, /metrics, /graph, /operator and the list of images. It also\n"
+         "serves /healthz and /readyz. A Unix socket gets the mode 0660 less the umask.\n"
          "auto: 127.0.0.1:8081, unless server.listen serves them. no: no such address.")
 LISTEN(server, agent_listen, OR_EMPTY, "", FIXED,
        "Address that answers the agent-check of HAProxy with the free share of the room\n"
@@ -208,7 +208,7 @@ PATH(access, tokens_file, OR_EMPTY, "", FIXED,
      "darkroomd(8). A line without a scope allows upload, delete and list of all\n"
      "images; new lines have own. The file is reloaded when it changes. If it is\n"
      "wrong, the tokens stay as they were. The daemon's user must be able to read it,\n"
-     "others should not. Empty: requests need no token.")
+     "others should not. Empty: everybody may upload, and only this machine delete.")
 SECTION_END(access)
 
 SECTION(store)
