@@ -303,7 +303,7 @@ function show(d) {
   const figures = stageFigures(d, then, threads);
   $('state').className = d.draining ? 'bad' : '';
   const minutes = Math.floor(d.uptime_s / 60);
-  const text = `${d.draining ? 'draining, ' : ''}policy ${d.scheduler.policy}, up ${minutes < 120 ? `${minutes} min` : `${Math.floor(minutes / 60)} h`}, ${d.images.stored} stored, ${d.http.connections} connections`;
+  const text = `${d.draining ? 'draining, ' : ''}policy ${d.scheduler.policy}, up ${minutes < 120 ? `${minutes} min` : `${Math.floor(minutes / 60)} h`}, ${d.images.stored} stored, ${d.http.connections} connection${d.http.connections === 1 ? '' : 's'}`;
   if ($('state').textContent !== text) $('state').textContent = text;
   for (const chart of CHARTS) drawChart(chart);
   drawGraph(figures, d, then);

@@ -50,6 +50,10 @@ def test_graph_agrees_with_stats_and_the_policy_can_be_switched(start, browse):
     assert eventually(agrees)
     assert page.wait("document.querySelectorAll('#graph g[data-stage]').length === 10")
     assert "1 in all" in page.js("document.getElementById('charts').textContent")
+    assert page.wait("document.getElementById('state').textContent.endsWith(', 0 connections')")
+    with daemon.client() as c:
+        assert c.request("GET", "/healthz").status == 200
+        assert page.wait("document.getElementById('state').textContent.endsWith(', 1 connection')")
     assert page.wait("document.getElementById('policy').value !== ''")
     before = page.js("document.getElementById('policy').value")
     other = "srpt" if before != "srpt" else "mg1"
