@@ -486,7 +486,7 @@ void admission_end(struct visit *v, struct admission *a, struct admitted *u,
 	admission_give_place(a); /* the uploads that are admitted now find it free */
 	pthread_mutex_lock(&a->lock);
 	if (!u->is_background)
-		overload_end(&a->overload, u->client.slot, end->work, now_ns);
+		overload_end(&a->overload, u->client.slot, end->work, end->spent_ns, now_ns);
 	if (!end->has_failed)
 		cost_learn(&a->cost, &end->facts, end->spent_ns);
 	if (is_sample)

@@ -56,7 +56,7 @@ struct admitted {
 struct admission_end {
 	uint64_t work;           /* that its upload began with */
 	struct cost_facts facts; /* of its file */
-	uint64_t spent_ns;       /* CPU time, from which the model learns; 0: it does not */
+	uint64_t spent_ns;       /* CPU time, for the model and the speed; 0: of no use for them */
 	bool has_failed;
 	unsigned level; /* of the steps of overload.degrade with which it was made */
 	const struct conf_degrade *degrade;

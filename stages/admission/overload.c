@@ -2,6 +2,7 @@
  * their intervals. */
 #include "overload.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,12 +10,11 @@
 #include "base/clock.h"
 #include "conf/conf.h"
 
-#define WINDOWS_PER_TARGET                                                     \
-	4 /* shares.h: what is expected is done within a quarter of the target \
-	   */
+#define WINDOWS_PER_TARGET 4 /* shares.h: what is expected is done within one */
 #define WINDOW_MAX_S 1.0
 #define FLOOR_PER_CORE 2
 #define MEASURE_IMAGES 8       /* at least, of a measurement: those in progress do not count */
+#define WORK_PER_SPENT 2       /* of an image: a header that lies shows no speed, nor a failure */
 #define IDLE_STEPS_MAX 1000    /* intervals without a request that are made up for */
 #define QUANTA 16              /* of one client's work in flight, in the room */
 #define BUSY_NS (5 * NS_PER_S) /* time constant of the share of busy time */
@@ -53,16 +53,6 @@ static void control_init(struct control *c, const struct control_params *p, cons
 
 /* ---- welsh ---- */
 
-static double at_least(double value, double min)
-{
-	return value < min ? min : value;
-}
-
-static double at_most(double value, double max)
-{
-	return value > max ? max : value;
-}
-
 /* Lowers the rates of all classes below the class. Returns false if they are at their minimum. */
 static bool lower_others(struct control *c, const struct control_params *p, unsigned class)
 {
@@ -70,7 +60,7 @@ static bool lower_others(struct control *c, const struct control_params *p, unsi
 
 	for (unsigned i = class + 1; i < c->class_count; i++) {
 		has_lowered |= c->class[i].rate > p->rate_min;
-		c->class[i].rate = at_least(c->class[i].rate / p->decrease_lower, p->rate_min);
+		c->class[i].rate = fmax(c->class[i].rate / p->decrease_lower, p->rate_min);
 	}
 	return has_lowered;
 }
@@ -83,7 +73,7 @@ static void decrease(struct control *c, const struct control_params *p, unsigned
 		return;
 	if (class + 1 < c->class_count && ++own->patience_used < p->decrease_patience)
 		return;
-	own->rate = at_least(own->rate / p->decrease, p->rate_min);
+	own->rate = fmax(own->rate / p->decrease, p->rate_min);
 }
 
 /* Returns whether a class above the class exceeds its target. */
@@ -111,8 +101,8 @@ static void control_welsh_step(struct control *c, const struct control_params *p
 	}
 	own->patience_used = 0;
 	if (error < -p->increase_below && !is_higher_over(c, class))
-		own->rate = at_most(own->rate - p->increase * (error + p->increase_offset),
-		                    p->rate_max);
+		own->rate =
+			fmin(own->rate - p->increase * (error + p->increase_offset), p->rate_max);
 }
 
 /* ---- backlog ---- */
@@ -134,12 +124,12 @@ static void control_backlog_step(struct control *c, unsigned class,
 	double ratio = sample->p90_s / own->target_s;
 
 	own->since_s += sample->seconds;
-	if (sample->p90_s <= 0 || own->since_s < at_least(own->target_s, sample->p90_s))
+	if (sample->p90_s <= 0 || own->since_s < fmax(own->target_s, sample->p90_s))
 		return;
 	if (ratio > 1)
-		own->gain = at_least(own->gain * at_least(1 / ratio, GAIN_FALL_MAX), GAIN_MIN);
+		own->gain = fmax(own->gain * fmax(1 / ratio, GAIN_FALL_MAX), GAIN_MIN);
 	else if (ratio < GAIN_RISE_BELOW && sample->has_refused)
-		own->gain = at_most(own->gain * GAIN_RISE, GAIN_MAX);
+		own->gain = fmin(own->gain * GAIN_RISE, GAIN_MAX);
 	else
 		return;
 	own->since_s = 0;
@@ -152,7 +142,7 @@ double control_backlog_limit(const struct control *c, unsigned class)
 	for (unsigned i = 1; i <= class; i++) {
 		double own = c->capacity * c->class[i].target_s * c->class[i].gain;
 
-		limit = at_most(own, limit * SHARE_OF_LOWER);
+		limit = fmin(own, limit * SHARE_OF_LOWER);
 	}
 	return limit;
 }
@@ -162,12 +152,8 @@ double control_backlog_limit(const struct control *c, unsigned class)
 /* Fills in the times for a target of the response time. */
 static void degrade_params_from(struct degrade_params *p, unsigned level_max, double target_s)
 {
-	double calm_s = target_s * CALM_TARGETS;
+	double calm_s = fmin(fmax(target_s * CALM_TARGETS, CALM_MIN_S), CALM_MAX_S);
 
-	if (calm_s < CALM_MIN_S)
-		calm_s = CALM_MIN_S;
-	if (calm_s > CALM_MAX_S)
-		calm_s = CALM_MAX_S;
 	*p = (struct degrade_params){
 		.level_max = level_max,
 		.step_ns = (uint64_t)(target_s / STEPS_PER_TARGET * (double)NS_PER_S),
@@ -242,7 +228,7 @@ static bool degrade_is_over(const struct degrade *d, const struct degrade_params
 /* Fills in what follows from the targets. */
 static void set_times(struct overload *o)
 {
-	double window_s = at_most(o->params.target_s[0] / WINDOWS_PER_TARGET, WINDOW_MAX_S);
+	double window_s = fmin(o->params.target_s[0] / WINDOWS_PER_TARGET, WINDOW_MAX_S);
 
 	o->shares.window_ns = (uint64_t)(window_s * (double)NS_PER_S);
 	for (unsigned i = 0; i < o->params.class_count; i++)
@@ -373,7 +359,8 @@ static void end_interval(struct overload *o, unsigned index, double seconds)
 static void advance(struct overload *o, unsigned index, uint64_t now_ns)
 {
 	struct overload_class *class = &o->class[index];
-	uint64_t passed = now_ns - class->start_ns;
+	/* A thread reads the clock before it has the lock. */
+	uint64_t passed = now_ns > class->start_ns ? now_ns - class->start_ns : 0;
 
 	if (class->count < o->params.samples && passed < o->params.interval_ns)
 		return;
@@ -388,14 +375,11 @@ static void advance(struct overload *o, unsigned index, uint64_t now_ns)
 static bool take_token(struct overload *o, unsigned index, uint64_t now_ns)
 {
 	struct overload_class *class = &o->class[index];
-	double rate = o->control.class[index].rate, room = rate * BUCKET_S;
+	double rate = o->control.class[index].rate, room = fmax(rate * BUCKET_S, 1);
 
 	class->tokens += rate * (double)(now_ns - class->filled_ns) / (double)NS_PER_S;
+	class->tokens = fmin(class->tokens, room);
 	class->filled_ns = now_ns;
-	if (room < 1)
-		room = 1;
-	if (class->tokens > room)
-		class->tokens = room;
 	if (class->tokens < 1)
 		return false;
 	class->tokens--;
@@ -454,10 +438,7 @@ static double pressure(const struct overload *o, unsigned class)
 void overload_look(struct overload *o, uint64_t now_ns)
 {
 	account(o, now_ns);
-	/* A thread reads the clock before it has the lock. */
-	if (now_ns < o->looked_ns)
-		now_ns = o->looked_ns;
-	o->looked_ns = now_ns;
+	o->looked_ns = now_ns = now_ns < o->looked_ns ? o->looked_ns : now_ns;
 	for (unsigned i = 0; i < o->params.class_count && o->params.degrade_steps; i++) {
 		double now = pressure(o, i);
 
@@ -525,13 +506,16 @@ void overload_begin(struct overload *o, unsigned client, struct overload_ticket 
 	o->in_flight.work += work;
 }
 
-void overload_end(struct overload *o, unsigned client, uint64_t work, uint64_t now_ns)
+void overload_end(struct overload *o, unsigned client, uint64_t work, uint64_t spent_ns,
+                  uint64_t now_ns)
 {
+	uint64_t done = spent_ns < work / WORK_PER_SPENT ? spent_ns * WORK_PER_SPENT : work;
+
 	account(o, now_ns);
 	assert(o->in_flight.images > 0 && o->in_flight.work >= work);
 	if (o->in_flight.images >= o->params.cores) {
 		o->busy_images++;
-		o->busy_work += work;
+		o->busy_work += done;
 	}
 	o->in_flight.images--;
 	o->in_flight.work -= work;

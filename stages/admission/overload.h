@@ -195,8 +195,9 @@ void overload_cancel(struct overload *o, struct overload_ticket *ticket, uint64_
 void overload_begin(struct overload *o, unsigned client, struct overload_ticket *ticket,
                     unsigned images, uint64_t work, uint64_t now_ns);
 
-/* An image has ended. */
-void overload_end(struct overload *o, unsigned client, uint64_t work, uint64_t now_ns);
+/* An image has ended, and has taken that CPU time. */
+void overload_end(struct overload *o, unsigned client, uint64_t work, uint64_t spent_ns,
+                  uint64_t now_ns);
 
 /* A response time of the class, as its client sees it. */
 void overload_note(struct overload *o, unsigned class, uint64_t response_ns, uint64_t now_ns);

@@ -107,6 +107,22 @@ static void welsh_needs_seconds_to_meet_its_target(void **state)
 	assert_true(sim_goodput(60) > 0.9 * sim_capacity());
 }
 
+/* Two threads note at once: the one that read the clock first gets the lock last. */
+static void a_time_that_goes_back_ends_no_intervals(void **state)
+{
+	const struct overload_params p = sim_params(CONF_CONTROLLER_WELSH, 1);
+	static struct overload o;
+
+	(void)state;
+	overload_init(&o, &p, 0);
+	o.control.class[0].rate = p.control.rate_min;
+	overload_note(&o, 0, NS_PER_MS, p.interval_ns);
+	double rate = o.control.class[0].rate;
+
+	overload_note(&o, 0, NS_PER_MS, p.interval_ns - 1);
+	assert_true(o.control.class[0].rate == rate && rate < p.control.rate_max);
+}
+
 static void welsh_prefers_the_higher_class(void **state)
 {
 	(void)state;
@@ -141,7 +157,7 @@ static void complete(struct overload *o, unsigned client, uint64_t work, uint64_
 
 	assert_true(overload_admit(o, 0, work, OVERLOAD_STAGES_FIXED, &ticket, now_ns));
 	overload_begin(o, client, &ticket, 1, work, now_ns);
-	overload_end(o, client, work, now_ns);
+	overload_end(o, client, work, work, now_ns);
 }
 
 /* For a minute 1,000 headers come in each second, of which none has a body. Each is known for half
@@ -334,9 +350,26 @@ static void a_cold_daemon_tells_no_absurd_time(void **state)
 	overload_begin(&o, 0, NULL, 300, 300 * 10 * NS_PER_MS, 0);
 	assert_true(fabs(overload_backlog_s(&o) - 1.5) < 1e-6);
 	for (unsigned i = 0; i < 9; i++)
-		overload_end(&o, 0, 10 * NS_PER_MS, 1400 * NS_PER_MS);
+		overload_end(&o, 0, 10 * NS_PER_MS, 10 * NS_PER_MS, 1400 * NS_PER_MS);
 	assert_true(overload_backlog_s(&o) > 0.5 && overload_backlog_s(&o) < 4);
 	assert_true(overload_retry_s(&o, 0) <= 2);
+}
+
+/* For ten seconds eight files of some bytes come every 10 ms. Their headers tell of 40 s of work,
+ * and each fails after 0.1 ms. */
+static void headers_that_lie_do_not_open_the_door(void **state)
+{
+	const struct overload_params p = sim_params(CONF_CONTROLLER_BACKLOG, 1);
+	static struct overload o;
+
+	(void)state;
+	overload_init(&o, &p, 0);
+	for (uint64_t now_ns = 0; now_ns < 10 * NS_PER_S; now_ns += 10 * NS_PER_MS) {
+		overload_begin(&o, 0, NULL, 8, 8 * 40 * NS_PER_S, now_ns);
+		for (unsigned i = 0; i < 8; i++)
+			overload_end(&o, 0, 40 * NS_PER_S, NS_PER_MS / 10, now_ns + NS_PER_MS);
+	}
+	assert_true(o.control.capacity <= 2.0 * p.cores * NS_PER_S);
 }
 
 static void a_refused_client_is_told_when_to_return(void **state)
@@ -369,6 +402,7 @@ int main(void)
 		cmocka_unit_test(an_image_longer_than_the_target_is_admitted),
 		cmocka_unit_test(a_lower_class_makes_room_for_a_higher_one),
 		cmocka_unit_test(welsh_needs_seconds_to_meet_its_target),
+		cmocka_unit_test(a_time_that_goes_back_ends_no_intervals),
 		cmocka_unit_test(welsh_prefers_the_higher_class),
 		cmocka_unit_test(nothing_is_refused_while_a_pool_can_grow),
 		cmocka_unit_test(headers_without_bodies_refuse_nothing),
@@ -379,6 +413,7 @@ int main(void)
 		cmocka_unit_test(what_a_client_has_had_leaves_a_quarter_of_the_room),
 		cmocka_unit_test(much_work_of_one_client_does_not_keep_others_out),
 		cmocka_unit_test(a_cold_daemon_tells_no_absurd_time),
+		cmocka_unit_test(headers_that_lie_do_not_open_the_door),
 		cmocka_unit_test(a_refused_client_is_told_when_to_return),
 	};
 

@@ -146,7 +146,7 @@ static void end(unsigned core)
 	const struct sim_job *job = &sim.serving[core];
 	double response_s = sim.now_s - job->arrived_s;
 
-	overload_end(&sim.overload, job->client, job->work, sim_now_ns());
+	overload_end(&sim.overload, job->client, job->work, job->work, sim_now_ns());
 	overload_note(&sim.overload, job->class, (uint64_t)(response_s * 1e9), sim_now_ns());
 	sim.size[job->is_large].response_s[sim.size[job->is_large].responses++] = response_s;
 	sim.response_s[job->class][sim.responses[job->class]++] = response_s;
