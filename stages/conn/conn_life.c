@@ -78,13 +78,6 @@ static void close_unwatched(struct visit *v, struct conn *c)
 	conn_end(v, c);
 }
 
-static void park_in_loop(struct visit *v, struct conn *c)
-{
-	c->place = CONN_IN_LOOP;
-	take_place(c);
-	visit_park(v, &c->event);
-}
-
 /* Parks the event until the socket is ready. */
 static void wait_in_loop(struct visit *v, struct conn *c, enum conn_step step)
 {
@@ -105,7 +98,9 @@ static void wait_in_loop(struct visit *v, struct conn *c, enum conn_step step)
 		close_unwatched(v, c);
 		return;
 	}
-	park_in_loop(v, c);
+	c->place = CONN_IN_LOOP;
+	take_place(c);
+	visit_park(v, &c->event);
 }
 
 static void on_writable(void *arg);
@@ -211,16 +206,15 @@ static void on_deadline(struct conn *c)
 		return;
 	uint64_t deadline_ns = c->timeout.deadline_ns;
 
-	visit_enter(v);
 	c->io->served++;
-	unpark(v, c);
 	if (conn_states[c->state].late)
 		conn_states[c->state].late(c);
-	/* A new deadline means that it waits on, with its watch unchanged. */
+	/* A new deadline means that it waits on, at its place in the line. */
 	if (c->timeout.deadline_ns != deadline_ns)
-		park_in_loop(v, c);
-	else
-		conn_run(v, c);
+		return;
+	visit_enter(v);
+	unpark(v, c);
+	conn_run(v, c);
 	visit_leave(v);
 }
 

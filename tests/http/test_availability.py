@@ -169,6 +169,21 @@ def test_connections_without_a_request_make_room(start, sent):
         c.close()
 
 
+def test_a_connection_without_a_body_grows_old(start):
+    """Also while its rate is looked at, once a second. So it is closed before younger ones."""
+    daemon = start("limits.connections=20", "limits.idle_timeout=1h", "limits.header_timeout=1h",
+                   "limits.body_timeout=10m")
+    with announce(daemon, 1000, b"") as oldest:
+        assert eventually(lambda: daemon.has_read(oldest))
+        silent = [daemon.client() for _ in range(18)]
+        time.sleep(1.1)
+        assert daemon.get("/healthz").status == 200
+        assert oldest.is_closed(slow(20))
+        assert all(c.is_silent() for c in silent)
+        for c in silent:
+            c.close()
+
+
 def test_connection_that_is_used_is_not_closed_for_others(start):
     daemon = start("limits.connections=20", "limits.idle_timeout=1h", "limits.header_timeout=1h")
     with daemon.client() as used:
