@@ -17,6 +17,7 @@
 #include "store/stored_image.h"
 
 #define BLOCK_SIZE 4096 /* of most file systems; a directory and a note take one each */
+#define HIDDEN 10       /* characters of an id, with 50 random bits */
 #define TEXT_MAX ((size_t)STORED_LIST_MAX * (STORED_IMAGE_MAX + 2))
 
 static_assert(STORED_LIST_MAX <= STORAGE_READ_MAX, "a page is read at once");
@@ -380,5 +381,8 @@ int stored_list_make(struct stored_list *list, struct storage *st)
 	list->has_more = list->page.count == list->page.max;
 	if (list->has_more)
 		memcpy(list->last, list->id[list->page.count - 1], sizeof list->last);
+	if (list->has_more && list->owner) /* whoever knows an id may read the image */
+		memset(list->last + ULID_LENGTH - HIDDEN, list->page.is_newest_first ? '0' : 'Z',
+		       HIDDEN);
 	return list->images.overflowed ? -ENOMEM : 0;
 }
