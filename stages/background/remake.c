@@ -577,14 +577,15 @@ int remake_damaged(struct remake *r, const struct conf *conf, const char *id, co
                    int fd)
 {
 	struct store *s = &r->feeder.service->store;
-	int err = strcmp(name, STORED_IMAGE) == 0 ? 0 : store_quarantine(s, id, name, fd);
+	bool is_document = strcmp(name, STORED_IMAGE) == 0;
+	int err = is_document ? 0 : store_quarantine(s, id, name, fd);
 	char variant[CONF_NAME_MAX];
 
 	if (err == -ESTALE || err == -ENOENT)
 		return -ESTALE;
 	snprintf(variant, sizeof variant, "%.*s", (int)strcspn(name, "."), name);
-	bool may_be_made =
-		conf_variant_find(conf, variant) && store_has_file(s, id, STORE_ORIGINAL);
+	bool may_be_made = !is_document && conf_variant_find(conf, variant) &&
+	                   store_has_file(s, id, STORE_ORIGINAL);
 
 	if (err || !may_be_made || (err = queue_variant(r, id, variant))) {
 		counter_add_shared(&r->lost);
