@@ -17,6 +17,14 @@ static double expected(uint64_t x, uint64_t y)
 	return x > 0 ? (double)x * (double)y / (double)(x + y) : 0;
 }
 
+static void note_busy(struct shares *s, unsigned client)
+{
+	const struct share *c = &s->client[client];
+	uint64_t bit = UINT64_C(1) << client % 64, *word = &s->busy[client / 64];
+
+	*word = c->in_flight > 0 || c->announced.images > 0 ? *word | bit : *word & ~bit;
+}
+
 /* Something has changed, or the time. */
 static void look(struct shares *s, struct share *c, uint64_t now_ns)
 {
@@ -43,6 +51,7 @@ uint64_t shares_announce(struct shares *s, unsigned client, uint64_t work, uint6
 	c->announced.images++;
 	c->announced.work += work;
 	look(s, c, now_ns);
+	note_busy(s, client);
 	return work;
 }
 
@@ -54,6 +63,7 @@ void shares_forget(struct shares *s, unsigned client, uint64_t work, uint64_t no
 	c->announced.images--;
 	c->announced.work -= work;
 	look(s, c, now_ns);
+	note_busy(s, client);
 }
 
 /* Returns what work is worth now. It doubles with each half-life, which is cheaper than to halve
@@ -65,6 +75,8 @@ static double unit(struct shares *s, uint64_t now_ns)
 	if (halves > HALVES_MAX) {
 		for (unsigned i = 0; i < CLIENT_SLOTS; i++)
 			s->client[i].recent *= exp2(-halves);
+		s->recent *= exp2(-halves);
+		s->squares *= exp2(-2 * halves);
 		s->unit_ns = now_ns;
 		halves = 0;
 	}
@@ -80,14 +92,20 @@ void shares_begin(struct shares *s, unsigned client, unsigned images, uint64_t w
 	c->in_flight += work;
 	c->come.images += images;
 	c->come.work += work;
-	c->recent += (double)work * unit(s, now_ns);
+	double added = (double)work * unit(s, now_ns);
+
+	s->recent += added;
+	s->squares += added * (2 * c->recent + added);
+	c->recent += added;
 	look(s, c, now_ns);
+	note_busy(s, client);
 }
 
 void shares_end(struct shares *s, unsigned client, uint64_t work)
 {
 	assert(s->client[client].in_flight >= work);
 	s->client[client].in_flight -= work;
+	note_busy(s, client);
 }
 
 static uint64_t work_of(const struct share *c)
@@ -95,10 +113,10 @@ static uint64_t work_of(const struct share *c)
 	return c->in_flight + c->claim.work;
 }
 
-/* Returns the room of a client with that recent work. sum, squares: of all. */
-static double room_of(double recent, double sum, double squares)
+/* Returns the room of a client with that recent work. */
+static double room_of(const struct shares *s, double recent)
 {
-	double typical = sum > 0 ? squares / sum : 1;
+	double typical = s->recent > 0 ? s->squares / s->recent : 1;
 
 	return 1 - 2 * SHARES_RESERVE * recent / (recent + typical);
 }
@@ -107,17 +125,15 @@ struct shares_view shares_look(struct shares *s, unsigned client, uint64_t quant
 {
 	const struct share *own = &s->client[client];
 	uint64_t most = work_of(own) > quantum ? work_of(own) : quantum, work = 0;
-	double sum = 0, squares = 0;
 
-	for (unsigned i = 0; i < CLIENT_SLOTS; i++) {
-		struct share *c = &s->client[i];
+	for (unsigned i = 0; i < COUNT_OF(s->busy); i++)
+		for (uint64_t left = s->busy[i]; left; left &= left - 1) {
+			struct share *c = &s->client[i * 64 + (unsigned)__builtin_ctzll(left)];
 
-		if (c->announced.images > 0)
-			look(s, c, now_ns);
-		work += work_of(c) < most ? work_of(c) : most;
-		sum += c->recent;
-		squares += c->recent * c->recent;
-	}
-	return (struct shares_view){ work, room_of(own->recent, sum, squares),
-		                     own->recent > HEAVY_SHARE * sum };
+			if (c->announced.images > 0)
+				look(s, c, now_ns);
+			work += work_of(c) < most ? work_of(c) : most;
+		}
+	return (struct shares_view){ work, room_of(s, own->recent),
+		                     own->recent > HEAVY_SHARE * s->recent };
 }

@@ -50,9 +50,11 @@ struct share {
 
 /* All zero at first, but for the window. */
 struct shares {
-	uint64_t window_ns; /* for what has come lately */
-	struct load claims; /* of all clients, as of their last looks */
-	uint64_t unit_ns;   /* when the unit of `recent` was that of work */
+	uint64_t window_ns;               /* for what has come lately */
+	struct load claims;               /* of all clients, as of their last looks */
+	uint64_t unit_ns;                 /* when the unit of `recent` was that of work */
+	double recent, squares;           /* of all clients: sums of `recent` and of its square */
+	uint64_t busy[CLIENT_SLOTS / 64]; /* bits: clients with work in flight or announced */
 	struct share client[CLIENT_SLOTS];
 };
 
@@ -75,7 +77,7 @@ struct shares_view {
 	bool is_heavy; /* it has three quarters of all recent work */
 };
 
-/* Looks at the claims of all clients, for one of them. */
+/* Looks at the claims of all clients that have uploads, for one client. */
 struct shares_view shares_look(struct shares *s, unsigned client, uint64_t quantum,
                                uint64_t now_ns);
 

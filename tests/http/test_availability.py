@@ -109,7 +109,7 @@ def test_client_that_leaves_the_line_is_forgotten_at_once(start):
 
 # ---- uploads that are announced and never sent ----
 
-@pytest.mark.also_with("seda", "thread-per-connection")
+@pytest.mark.also_with("seda")  # silent connections take all threads of thread-per-connection
 def test_headers_without_bodies_refuse_no_upload(start):
     """An upload that is only announced has no claim, also not against others of its address."""
     daemon = start("limits.body_timeout=10m", "overload.target_p90=1s")

@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 
 import pytest
 
@@ -67,7 +68,11 @@ def test_a_token_with_own_lists_and_deletes_only_its_images(request, tmp_path, k
     settings = [f"access.tokens_file={path}"]
     daemon = request.getfixturevalue("start" if kind == "files" else "begin")(*settings)
     bearer = {token: [("Authorization", f"Bearer {token}")] for token in (mine, other, old)}
-    images = [(token, upload(daemon, 1, headers=bearer[token])[0]) for token in (mine, other) * 3]
+    images = []
+    for token in (mine, other) * 3:
+        images.append((token, upload(daemon, 1, headers=bearer[token])[0]))
+        now_ms = time.time_ns() // 10 ** 6  # ids of one millisecond are in no order
+        assert eventually(lambda: time.time_ns() // 10 ** 6 > now_ms)  # noqa: B023
 
     def own(token):
         return [ident for owner, ident in images if token in (owner, old)]
