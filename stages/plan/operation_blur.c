@@ -66,7 +66,8 @@ static uint64_t bytes(const struct operation_input *in)
 
 const struct operation_class operation_blur = {
 	.word = "blur",
-	.help = "  blur SIGMA                 Gaussian, 0.3 to 200 pixels of the scaled picture",
+	.help = "  blur SIGMA                 Gaussian, 0.3 to 200 pixels of the scaled picture;\n"
+		"                             outside, the pixels of the border go on",
 	.parse = parse_blur,
 	.stage = STAGE_BLUR,
 	.begin = begin_blur,

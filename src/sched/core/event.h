@@ -41,7 +41,7 @@ struct event {
 	uint64_t arrived_ns;    /* when it came to the stage; yielding does not change it */
 	uint64_t size;    /* amount of work for its next stage, for discipline srpt: expected time,
 	                   * bytes, or samples for stages that make pictures; comparable within a
-	                   * stage; set by the    sender */
+	                   * stage; set by the sender */
 	unsigned replica; /* the replica that serves it, set before it is sent; otherwise 0 */
 	bool is_urgent;   /* goes before all others, in every stage; set while it is parked */
 	struct event *next;    /* for private lists of its owner */
