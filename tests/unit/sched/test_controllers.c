@@ -58,7 +58,7 @@ static void control_in(enum conf_layout_mode layout)
 	unsigned turns = 0, most = 0, replicas = layout == CONF_LAYOUT_REPLICATE ? 2 : 1;
 	struct conf conf;
 
-	run_start(&setting, EVENTS_MAX, 300, 0);
+	run_start(&setting, EVENTS_MAX, fewer(600), 0);
 	assert_int_equal(tick(), -1); /* other policies have no controllers */
 	setting.policy = "seda";
 	setting.is_online = layout == CONF_LAYOUT_PARTITION;
@@ -110,7 +110,7 @@ static void parts_change_without_losing_events(void **state)
 			                         .is_online = true };
 		unsigned turns = 0;
 
-		run_start(&setting, EVENTS_MAX, 200, 0);
+		run_start(&setting, EVENTS_MAX, fewer(400), 0);
 		struct controllers *c = controllers_of(run.graph);
 
 		/* On a busy machine the events may have ended before the third change. */
