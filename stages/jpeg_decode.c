@@ -13,7 +13,6 @@
 #include "base/clock.h"
 #include "image/image.h"
 #include "image/image_service.h"
-#include "image/remade.h"
 #include "pixel/decoder.h"
 #include "pixel/metadata.h"
 #include "pixel/orient.h"
@@ -260,8 +259,7 @@ static enum verdict advance(struct visit *v, struct image *image, struct problem
 	enum decoder_result result;
 
 	for (unsigned n = 1; (result = decoder_advance(decoder, rows)) == DECODER_MORE; n++) {
-		uint64_t left = image_event_size(image, decoder_bytes_left(decoder)) *
-		                (image->remade ? REMADE_WEIGHT : 1);
+		uint64_t left = image_event_size(image, decoder_bytes_left(decoder));
 		bool yields = visit_should_yield(v, &image->event, left);
 
 		if ((yields || n % ADVANCES_PER_CHECK == 0) && is_over_time(image, &mark_ns)) {

@@ -16,6 +16,7 @@
 #include "conf_epoch.h"
 #include "image_service.h"
 #include "pixel/picture.h"
+#include "remade.h"
 #include "sched/core/graph.h"
 #include "sched/core/replicas.h"
 #include "sched/core/visit.h"
@@ -393,8 +394,10 @@ void image_spend(struct image *image, uint64_t since_ns)
 
 uint64_t image_event_size(const struct image *image, uint64_t bytes)
 {
-	return (uint64_t)((double)image->work / NS_PER_SIZE * (double)bytes /
-	                  (double)image->source_size);
+	uint64_t size = (uint64_t)((double)image->work / NS_PER_SIZE * (double)bytes /
+	                           (double)image->source_size);
+
+	return size * (image->remade ? REMADE_WEIGHT : 1);
 }
 
 uint64_t image_spent_ns(const struct image *image)

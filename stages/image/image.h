@@ -139,7 +139,8 @@ void image_spend(struct image *image, uint64_t since_ns);
 /* Returns the CPU time of the image so far. */
 uint64_t image_spent_ns(const struct image *image);
 
-/* Returns the work in so many bytes of the image's file, in the unit of an event's size. */
+/* Returns the size of the image's event while these bytes of its file are left to decode: its part
+ * of the work. An image that is made again counts REMADE_WEIGHT times. */
 uint64_t image_event_size(const struct image *image, uint64_t bytes);
 
 /* Lets all its events precede others. All must be parked. */

@@ -17,7 +17,6 @@
 #include "image.h"
 #include "image_service.h"
 #include "plan/memory_need.h"
-#include "remade.h"
 #include "sched/core/graph.h"
 #include "sched/core/replicas.h"
 #include "stage_ids.h"
@@ -190,8 +189,7 @@ static uint64_t set_work(struct upload *u)
 
 		image->facts = facts_of(image);
 		image->work = admission_work(&u->service->admission, &image->facts);
-		image->event.size = image_event_size(image, image->source_size) *
-		                    (image->remade ? REMADE_WEIGHT : 1);
+		image->event.size = image_event_size(image, image->source_size);
 		work += image->work;
 	}
 	return work;
