@@ -2,7 +2,6 @@
 #include "route.h"
 
 #include <ctype.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/check.h"
@@ -53,12 +52,8 @@ static struct slice path_of(struct slice target, char path[PATH_BYTES])
 
 	request_split_target(&target, &authority);
 	for (size_t i = 0; i < target.length && target.data[i] != '?' && length < PATH_BYTES; i++) {
-		char hex[3] = "";
-
-		if (target.data[i] == '%' && i + 2 < target.length)
-			memcpy(hex, target.data + i + 1, 2);
-		int c = (int)strtoul(hex, NULL, 16);
-		bool is_unreserved = isalnum(c) || (c && strchr("-._~", c));
+		int c = field_escaped((struct slice){ target.data + i, target.length - i });
+		bool is_unreserved = c > 0 && (isalnum(c) || strchr("-._~", c));
 
 		path[length++] = is_unreserved ? (char)c : target.data[i];
 		i += is_unreserved ? 2 : 0;

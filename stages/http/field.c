@@ -56,6 +56,15 @@ int field_hex_value(char c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
+int field_escaped(struct slice s)
+{
+	if (s.length < 3 || s.data[0] != '%')
+		return -1;
+	int high = field_hex_value(s.data[1]), low = field_hex_value(s.data[2]);
+
+	return high < 0 || low < 0 ? -1 : high * 16 + low;
+}
+
 bool field_number(struct slice s, uint64_t *number)
 {
 	*number = 0;
@@ -338,8 +347,7 @@ static bool is_name(struct slice s)
 	for (size_t i = 0; i < s.length; i++) {
 		unsigned char c = (unsigned char)s.data[i];
 
-		if (c == '%' && (s.length - i < 3 || !isxdigit((unsigned char)s.data[i + 1]) ||
-		                 !isxdigit((unsigned char)s.data[i + 2])))
+		if (c == '%' && field_escaped((struct slice){ s.data + i, s.length - i }) < 0)
 			return false;
 		if (!isalnum(c) && (c == '\0' || !strchr("-._~%!$&'()*+,;=", c)))
 			return false;

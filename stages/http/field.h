@@ -47,6 +47,9 @@ bool slice_is_token(struct slice s);
 /* Returns the value of a hexadecimal digit, or -1. */
 int field_hex_value(char c);
 
+/* Returns the byte of the %XX with which s begins (RFC 3986 2.1), or -1. */
+int field_escaped(struct slice s);
+
 /* Reads digits. A number that does not fit becomes UINT64_MAX. Returns false if s is empty or has
  * other characters. */
 bool field_number(struct slice s, uint64_t *number);

@@ -270,13 +270,8 @@ enum multipart_result multipart_next(struct multipart *m, struct slice body, siz
 /* Returns the byte for %XX at the head of raw, or -1 if it must not be decoded. */
 static int percent_value(struct slice raw, bool is_extended)
 {
-	if (raw.length < 3 || raw.data[0] != '%')
-		return -1;
-	int high = field_hex_value(raw.data[1]), low = field_hex_value(raw.data[2]);
+	int value = field_escaped(raw);
 
-	if (high < 0 || low < 0)
-		return -1;
-	int value = high * 16 + low;
 	/* The HTML standard escapes only these three in the names of forms, and not '%'. */
 	return is_extended || value == '"' || value == '\r' || value == '\n' ? value : -1;
 }
