@@ -331,9 +331,6 @@ static inline void put_4(uint8_t *out, ptrdiff_t stride, words8 v, words8 w)
 #define NAME plain
 #define TARGET
 #define LANES 8
-#define LOAD(a, b) load_words(a)
-#define LOW LOW_WORDS
-#define HIGH HIGH_WORDS
 #define TIMES(f) ((naturals4){ 0 } + (uint32_t)(f))
 #define DOT_OF(a, b, f, g, half) \
 	((ints4)(INT_HALF(a, half) * TIMES(f) + INT_HALF(b, half) * TIMES(g)))
@@ -342,11 +339,6 @@ static inline void put_4(uint8_t *out, ptrdiff_t stride, words8 v, words8 w)
 #define NARROW(low, high) \
 	WHOLE(__builtin_convertvector(low, words4), __builtin_convertvector(high, words4))
 #define SCALED scaled
-#define KEEP(o, block, table, r) ((void)(table), keep(o, block, r))
-#define NOTE note_block
-#define ROW(a, b) words_at(a)
-#define PUT_8 put_8
-#define PUT_4 put_4
 #include "mcu_vector.h"
 #undef DOT_OF
 
@@ -371,19 +363,11 @@ static inline words8 scaled_sse2(words8 v, const struct mcu_divisors *d, int i)
 #define NAME sse2
 #define TARGET
 #define LANES 8
-#define LOAD(a, b) load_words(a)
-#define LOW LOW_WORDS
-#define HIGH HIGH_WORDS
 #define DOT_OF(v, f, g) (ints4) _mm_madd_epi16((__m128i)(v), _mm_set1_epi32(FACTORS(f, g)))
 #define DOT_LOW(a, b, f, g) DOT_OF(LOW_WORDS(a, b), f, g)
 #define DOT_HIGH(a, b, f, g) DOT_OF(HIGH_WORDS(a, b), f, g)
 #define NARROW(low, high) (words8) _mm_packs_epi32((__m128i)(low), (__m128i)(high))
 #define SCALED scaled_sse2
-#define KEEP(o, block, table, r) ((void)(table), keep(o, block, r))
-#define NOTE note_block
-#define ROW(a, b) words_at(a)
-#define PUT_8 put_8
-#define PUT_4 put_4
 #include "mcu_vector.h"
 #undef DOT_OF
 

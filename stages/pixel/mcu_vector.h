@@ -7,19 +7,33 @@
  *	NAME                  of the instruction set
  *	TARGET                attribute of the functions
  *	LANES                 words of a vector: 8 for one block, 16 for two blocks
- *	LOAD(a, b)            8 samples at a, and with 16 lanes 8 samples at b, as words
- *	LOW(a, b)             the words of the lower halves by turns, for each block
- *	HIGH(a, b)            those of the upper halves
  *	DOT_LOW(a, b, f, g)   a * f + b * g in 32 bits, of the lower halves
  *	DOT_HIGH(a, b, f, g)  those of the upper halves
  *	NARROW(low, high)     halves of 32 bits as words
  *	SCALED(v, d, i)       the words v divided by row i of the divisors d
+ *
+ * These as well, but with 8 lanes they are the same for every instruction set and follow here:
+ *
+ *	LOAD(a, b)            8 samples at a, and with 16 lanes 8 samples at b, as words
+ *	LOW(a, b)             the words of the lower halves by turns, for each block
+ *	HIGH(a, b)            those of the upper halves
  *	KEEP(o, i, table, r)  takes over the coefficients r of the block i of *o, or of both
  *	NOTE(o, i, table, last_dc, n)  notes the block i of *o
  *	ROW(a, b)             8 words at a, and with 16 lanes 8 words at b
  *	PUT_8(out, stride, v, w)  stores v and w as 2 lines of bytes from -128 to 127, plus 128
  *	PUT_4(out, stride, v, w)  the same of 4 lines of half the length
  */
+#if LANES == 8
+#define LOAD(a, b) load_words(a)
+#define LOW LOW_WORDS
+#define HIGH HIGH_WORDS
+#define KEEP(o, block, table, r) ((void)(table), keep(o, block, r))
+#define NOTE note_block
+#define ROW(a, b) words_at(a)
+#define PUT_8 put_8
+#define PUT_4 put_4
+#endif
+
 #define WORDS JOIN(words, NAME)
 #define UWORDS JOIN(unsigned_words, NAME)
 #define INTS JOIN(ints, NAME)
