@@ -55,20 +55,9 @@ static const struct kernel kernel_c = {
 
 /* ---- tiles ---- */
 
-/* The vectors are those of the compiler. Interleaving is one instruction in SSE2 and in NEON, and
- * compilers find it. */
+/* The vectors are those of the compiler. */
 typedef int16_t words __attribute__((vector_size(16)));
 typedef uint8_t bytes __attribute__((vector_size(16)));
-
-static inline words low_words(words a, words b)
-{
-	return __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11);
-}
-
-static inline words high_words(words a, words b)
-{
-	return __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15);
-}
 
 static inline bytes low_bytes(bytes a, bytes b)
 {
@@ -84,20 +73,12 @@ static inline bytes high_bytes(bytes a, bytes b)
 
 static inline void transpose_8x8_16(const int16_t *s, ptrdiff_t from, int16_t *d, ptrdiff_t to)
 {
-	words a[8], b[8];
+	words a[8];
 
 	KERNEL_UNROLL(8)
 	for (int i = 0; i < 8; i++)
 		memcpy(&a[i], s + i * from, sizeof(a[i]));
-	KERNEL_UNROLL(3)
-	for (int pass = 0; pass < 3; pass++) {
-		KERNEL_UNROLL(4)
-		for (int i = 0; i < 4; i++) {
-			b[2 * i] = low_words(a[i], a[i + 4]);
-			b[2 * i + 1] = high_words(a[i], a[i + 4]);
-		}
-		memcpy(a, b, sizeof(a));
-	}
+	TRANSPOSE(a, 8, 3, LOW_WORDS, HIGH_WORDS);
 	KERNEL_UNROLL(8)
 	for (int i = 0; i < 8; i++)
 		memcpy(d + i * to, &a[i], sizeof(a[i]));
@@ -105,20 +86,12 @@ static inline void transpose_8x8_16(const int16_t *s, ptrdiff_t from, int16_t *d
 
 static inline void transpose_16x16_8(const uint8_t *s, ptrdiff_t from, uint8_t *d, ptrdiff_t to)
 {
-	bytes a[16], b[16];
+	bytes a[16];
 
 	KERNEL_UNROLL(16)
 	for (int i = 0; i < 16; i++)
 		memcpy(&a[i], s + i * from, sizeof(a[i]));
-	KERNEL_UNROLL(4)
-	for (int pass = 0; pass < 4; pass++) {
-		KERNEL_UNROLL(8)
-		for (int i = 0; i < 8; i++) {
-			b[2 * i] = low_bytes(a[i], a[i + 8]);
-			b[2 * i + 1] = high_bytes(a[i], a[i + 8]);
-		}
-		memcpy(a, b, sizeof(a));
-	}
+	TRANSPOSE(a, 16, 4, low_bytes, high_bytes);
 	KERNEL_UNROLL(16)
 	for (int i = 0; i < 16; i++)
 		memcpy(d + i * to, &a[i], sizeof(a[i]));

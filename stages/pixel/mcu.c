@@ -253,8 +253,6 @@ typedef uint32_t naturals4 __attribute__((vector_size(16)));
 #define LOW_HALF(v) __builtin_shufflevector(v, v, 0, 1, 2, 3)
 #define HIGH_HALF(v) __builtin_shufflevector(v, v, 4, 5, 6, 7)
 #define WHOLE(low, high) __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7)
-#define LOW_WORDS(a, b) __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11)
-#define HIGH_WORDS(a, b) __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15)
 #define INT_HALF(v, half) ((naturals4) __builtin_convertvector(half(v), ints4))
 
 static inline words8 load_words(const uint8_t *from)

@@ -46,19 +46,7 @@ typedef uint32_t NATURALS __attribute__((vector_size(2 * LANES), may_alias));
 
 TARGET static inline void JOIN(transpose, NAME)(WORDS r[8])
 {
-	WORDS a[8];
-
-	KERNEL_UNROLL(3)
-	for (int pass = 0; pass < 3; pass++) {
-		KERNEL_UNROLL(4)
-		for (int i = 0; i < 4; i++) {
-			a[2 * i] = LOW(r[i], r[i + 4]);
-			a[2 * i + 1] = HIGH(r[i], r[i + 4]);
-		}
-		KERNEL_UNROLL(8)
-		for (int i = 0; i < 8; i++)
-			r[i] = a[i];
-	}
+	TRANSPOSE(r, 8, 3, LOW, HIGH);
 }
 
 /* d = (a * f + b * g) / 2^s, rounded, and the same with z added. */
