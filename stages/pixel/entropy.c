@@ -115,8 +115,7 @@ static enum entropy_end restart(j_decompress_ptr in, struct entropy *e)
 	return ENTROPY_GOOD;
 }
 
-/* Returns whether the window has all bytes of the next MCU, or zeros behind the last. */
-static bool mcu_begin(j_decompress_ptr in, struct entropy *e)
+bool entropy_mcu_begin(j_decompress_ptr in, struct entropy *e)
 {
 	if (e->mcus_left == 0)
 		e->fault = restart(in, e);
@@ -126,11 +125,6 @@ static bool mcu_begin(j_decompress_ptr in, struct entropy *e)
 		window_fill(in, e);
 	e->mcus_left--;
 	return e->fault == ENTROPY_GOOD;
-}
-
-bool entropy_mcu_begin(j_decompress_ptr in, struct entropy *e)
-{
-	return mcu_begin(in, e);
 }
 
 void entropy_scan_begin(j_decompress_ptr in, struct entropy *e)
@@ -230,7 +224,7 @@ INLINE boolean decode_mcu(j_decompress_ptr in, JBLOCKROW *blocks)
 {
 	struct entropy *e = (struct entropy *)(void *)in->entropy;
 
-	if (e->fault || !mcu_begin(in, e))
+	if (e->fault || !entropy_mcu_begin(in, e))
 		return TRUE;
 	struct bits b = e->bits;
 
