@@ -10,11 +10,10 @@
 
 #include <cmocka.h>
 
-#include <jpeglib.h>
-
 #include "pixel/baseline.c" /* for struct baseline */
 #include "pixel/encoder.h"
 #include "support/encoder_compare.h"
+#include "support/jpeg_fixture.h"
 #include "support/kernel_compare.h"
 #include "support/one_call.h"
 #include "support/picture_fixture.h"
@@ -53,30 +52,8 @@ static struct picture *noisy(int width, int height, enum chroma chroma, unsigned
 /* Returns the size of the file after libjpeg has optimised its tables. */
 static size_t transcoded_size(const uint8_t *data, size_t size)
 {
-	struct jpeg_decompress_struct in;
-	struct jpeg_compress_struct out;
-	struct jpeg_error_mgr err;
-	unsigned char *made = NULL;
-	unsigned long made_size = 0;
-	jvirt_barray_ptr *arrays;
-
-	in.err = out.err = jpeg_std_error(&err);
-	jpeg_create_decompress(&in);
-	jpeg_create_compress(&out);
-	jpeg_mem_src(&in, data, size);
-	jpeg_read_header(&in, TRUE);
-	arrays = jpeg_read_coefficients(&in);
-	jpeg_copy_critical_parameters(&in, &out);
-	out.optimize_coding = TRUE;
-	jpeg_mem_dest(&out, &made, &made_size);
-	jpeg_write_coefficients(&out, arrays);
-	jpeg_finish_compress(&out);
-	jpeg_destroy_compress(&out);
-	jpeg_finish_decompress(&in);
-	jpeg_destroy_decompress(&in);
-	assert_int_equal(err.num_warnings, 0);
-	free(made);
-	return made_size;
+	free(jpeg_rewritten(data, size, false, 0, &size));
+	return size;
 }
 
 /* ---- the same files ---- */

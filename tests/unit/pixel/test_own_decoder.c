@@ -8,8 +8,6 @@
 
 #include <cmocka.h>
 
-#include <jpeglib.h>
-
 #include "base/check.h"
 #include "pixel/entropy_progressive.c" /* for bit_after() */
 #include "pixel/libjpeg_private.h"
@@ -17,6 +15,7 @@
 #include "support/codec_fixture.h"
 #include "support/decode_compare.h"
 #include "support/entropy_file.h"
+#include "support/jpeg_fixture.h"
 #include "support/jpeg_structures.h"
 #include "support/kernel_compare.h"
 
@@ -72,35 +71,6 @@ static void random_files_have_the_planes_of_libjpeg(void **state)
 
 /* ---- progressive files ---- */
 
-/* Returns the same coefficients in the scans of libjpeg's own progression, with restart markers. */
-static uint8_t *made_progressive(const uint8_t *jpeg, size_t size, unsigned restart,
-                                 size_t *to_size)
-{
-	struct jpeg_decompress_struct in;
-	struct jpeg_compress_struct out;
-	struct jpeg_error_mgr err;
-	unsigned char *made = NULL;
-	unsigned long made_size = 0;
-
-	in.err = out.err = jpeg_std_error(&err);
-	jpeg_create_decompress(&in);
-	jpeg_create_compress(&out);
-	jpeg_mem_src(&in, jpeg, size);
-	jpeg_read_header(&in, TRUE);
-	jvirt_barray_ptr *arrays = jpeg_read_coefficients(&in);
-
-	jpeg_copy_critical_parameters(&in, &out);
-	jpeg_simple_progression(&out);
-	out.restart_interval = restart;
-	jpeg_mem_dest(&out, &made, &made_size);
-	jpeg_write_coefficients(&out, arrays);
-	jpeg_finish_compress(&out);
-	jpeg_destroy_compress(&out);
-	jpeg_destroy_decompress(&in);
-	*to_size = made_size;
-	return made;
-}
-
 static uint8_t *random_progressive(uint32_t *random, int quality, size_t *size)
 {
 	struct entropy_file f = entropy_file_random(random, ENTROPY_FILE_SIDE_MAX);
@@ -109,7 +79,7 @@ static uint8_t *random_progressive(uint32_t *random, int quality, size_t *size)
 	f.quality = quality;
 	uint8_t *baseline = entropy_file_make(&f, random, &baseline_size);
 	unsigned restart = entropy_pick(random, 3) ? 0 : 1 + entropy_pick(random, 30);
-	uint8_t *jpeg = made_progressive(baseline, baseline_size, restart, size);
+	uint8_t *jpeg = jpeg_rewritten(baseline, baseline_size, true, restart, size);
 
 	free(baseline);
 	return jpeg;

@@ -145,6 +145,40 @@ size_t find_marker(const uint8_t *jpeg, size_t size, unsigned marker)
 	return 0;
 }
 
+uint8_t *jpeg_rewritten(const uint8_t *data, size_t size, bool is_progressive, unsigned restart,
+                        size_t *to_size)
+{
+	struct jpeg_decompress_struct in;
+	struct jpeg_compress_struct out;
+	struct jpeg_error_mgr in_err, out_err;
+	unsigned char *made = NULL;
+	unsigned long made_size = 0;
+
+	in.err = jpeg_std_error(&in_err);
+	out.err = jpeg_std_error(&out_err);
+	jpeg_create_decompress(&in);
+	jpeg_create_compress(&out);
+	jpeg_mem_src(&in, data, size);
+	jpeg_read_header(&in, TRUE);
+	jvirt_barray_ptr *arrays = jpeg_read_coefficients(&in);
+
+	jpeg_copy_critical_parameters(&in, &out);
+	out.optimize_coding = TRUE;
+	if (is_progressive)
+		jpeg_simple_progression(&out);
+	out.restart_interval = restart;
+	jpeg_mem_dest(&out, &made, &made_size);
+	jpeg_write_coefficients(&out, arrays);
+	jpeg_finish_compress(&out);
+	jpeg_destroy_compress(&out);
+	jpeg_finish_decompress(&in);
+	jpeg_destroy_decompress(&in);
+	if (in_err.num_warnings > 0 || out_err.num_warnings > 0)
+		abort();
+	*to_size = made_size;
+	return made;
+}
+
 uint64_t jpeg_coefficients(const uint8_t *data, size_t size, struct jpeg_decompress_struct *in)
 {
 	struct jpeg_error_mgr err;

@@ -46,6 +46,12 @@ size_t find_sof(const uint8_t *jpeg, size_t size);
 /* Returns the offset of the first marker of this type, or 0. */
 size_t find_marker(const uint8_t *jpeg, size_t size, unsigned marker);
 
+/* Returns a file with the same coefficients and optimised Huffman tables, allocated with malloc().
+ * Its scans are one of all components, or those of libjpeg's progression. restart: interval in
+ * MCUs, or 0. Aborts on a warning. */
+uint8_t *jpeg_rewritten(const uint8_t *data, size_t size, bool is_progressive, unsigned restart,
+                        size_t *to_size);
+
 /* Reads the header and all coefficients of a file into *in, which the caller must destroy. Returns
  * a hash of the coefficients. Aborts on a warning. */
 uint64_t jpeg_coefficients(const uint8_t *data, size_t size, struct jpeg_decompress_struct *in);
