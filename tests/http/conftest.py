@@ -3,6 +3,7 @@ daemon is stopped with SIGTERM, and must exit with 0 and a clean log. Also selec
 policy."""
 
 import pathlib
+import subprocess
 import sys
 
 import pytest
@@ -74,6 +75,23 @@ def disk(tmp_path):
     slow = SlowDisk(tmp_path / "delay")
     yield slow
     slow.delay_all(0)
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """small_disk(option) mounts a file system in memory with this option, such as size=4m. Returns its
+    path."""
+    path = tmp_path / "small"
+
+    def mount(option):
+        path.mkdir()
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", option, "tmpfs", path],
+                          capture_output=True).returncode:
+            pytest.skip("needs the right to mount")
+        return path
+    yield mount
+    if path.is_mount():
+        subprocess.run(["umount", "-l", path], check=True)
 
 
 @pytest.fixture

@@ -6,8 +6,6 @@ import signal
 import subprocess
 import time
 
-import pytest
-
 import pictures
 from client import form_files
 from darkroom import CONFIG, eventually
@@ -27,18 +25,6 @@ def watched(daemon):
     watch = Watch(daemon)
     assert not watch.minutes(2)
     return watch
-
-
-@pytest.fixture
-def small_disk(tmp_path):
-    """Mounts a file system of 4 MB."""
-    path = tmp_path / "small"
-    path.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", path],
-                      capture_output=True).returncode:
-        pytest.skip("needs the right to mount")
-    yield path
-    subprocess.run(["umount", "-l", path], check=True)
 
 
 def test_down(start):
@@ -65,15 +51,17 @@ def test_restarts(start):
 
 
 def test_disk_almost_full(start, small_disk):
-    watch = watched(start("limits.free_bytes=0", store=small_disk / "store"))
-    (small_disk / "filler").write_bytes(bytes(int(shutil.disk_usage(small_disk).free * 0.95)))
+    disk = small_disk("size=4m")
+    watch = watched(start("limits.free_bytes=0", store=disk / "store"))
+    (disk / "filler").write_bytes(bytes(int(shutil.disk_usage(disk).free * 0.95)))
     assert "DiskAlmostFull" not in watch.minutes(9)
     assert "DiskAlmostFull" in watch.minutes(2)
 
 
 def test_disk_fills_up(start, small_disk):
-    watch = watched(start("limits.free_bytes=0", store=small_disk / "store"))
-    with open(small_disk / "filler", "wb", buffering=0) as filler:
+    disk = small_disk("size=4m")
+    watch = watched(start("limits.free_bytes=0", store=disk / "store"))
+    with open(disk / "filler", "wb", buffering=0) as filler:
         fired = watch.minutes(7, lambda: filler.write(bytes(100000)), step=900)
     assert fired == {"DiskFillsUp"}
 
@@ -172,31 +160,27 @@ def test_reload_failed(start, tmp_path):
     assert watch.minutes(2) == {"ReloadFailed"}
 
 
+def after_requests(watch, count):
+    """Returns the alerts that fire a minute after so many requests, each of which has a line in the
+    log."""
+    with watch.daemon.client() as c:
+        c.send(get("/healthz") * count)
+        assert all(c.answer().status == 200 for _ in range(count))
+    return watch.minutes(1)
+
+
 def test_log_lost_by_a_slow_reader(tmp_path):
     daemon = Stalled(tmp_path / "store")
     try:
         watch = watched(daemon)
-
-        def ask():
-            with daemon.client() as c:
-                c.send(get("/healthz") * 200)
-                assert all(c.answer().status == 200 for _ in range(200))
-            return watch.minutes(1)
-        assert eventually(lambda: ask() == {"LogLost"})
+        assert eventually(lambda: after_requests(watch, 200) == {"LogLost"})
     finally:
         daemon.resumed.set()
         daemon.stop()
 
 
 def test_log_lost_by_a_full_disk(start, small_disk):
-    log = small_disk / "log"
-    daemon = start("log.access=text", f"log.access_file={log}")
-    watch = watched(daemon)
-    (small_disk / "filler").write_bytes(bytes(shutil.disk_usage(small_disk).free))
-
-    def ask():
-        with daemon.client() as c:
-            c.send(get("/healthz") * 100)
-            assert all(c.answer().status == 200 for _ in range(100))
-        return watch.minutes(1)
-    assert eventually(lambda: ask() == {"LogLost"})
+    disk = small_disk("size=4m")
+    watch = watched(start("log.access=text", f"log.access_file={disk}/log"))
+    (disk / "filler").write_bytes(bytes(shutil.disk_usage(disk).free))
+    assert eventually(lambda: after_requests(watch, 100) == {"LogLost"})

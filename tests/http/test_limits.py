@@ -282,69 +282,56 @@ def test_failing_store_is_reported(start):
     assert daemon.get(image["url"]).status == 200 and daemon.get("/healthz").status == 200
 
 
-def test_full_store_is_reported(start, tmp_path):
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    if os.geteuid() != 0 or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs",
-                                            disk], capture_output=True).returncode:
-        pytest.skip("cannot mount a small file system")
-    try:
-        daemon = start("limits.free_bytes=0", store=disk / "store")
-        answers = [daemon.upload(pictures.photo_jpeg(800, 600, 3))]
-        while answers[-1].status == 201:
-            answers.append(daemon.upload(pictures.photo_jpeg(800, 600, 3)))
-        assert (answers[-1].status, answers[-1].slug) == (507, "storage-full")
-        assert not daemon.leftovers(), "unfinished files still use space"
-        if len(answers) > 1:
-            url = answers[0].json()["images"][0]["url"]
-            with daemon.client() as c:
-                assert c.request("GET", url).status == 200
-                assert c.request("DELETE", url).status == 204
-            assert daemon.upload(pictures.photo_jpeg(800, 600, 3)).status == 201
-        daemon.stop()
-    finally:
-        subprocess.run(["umount", "-l", disk], check=True)
+def test_full_store_is_reported(start, small_disk):
+    disk = small_disk("size=256k")
+    daemon = start("limits.free_bytes=0", store=disk / "store")
+    answers = [daemon.upload(pictures.photo_jpeg(800, 600, 3))]
+    while answers[-1].status == 201:
+        answers.append(daemon.upload(pictures.photo_jpeg(800, 600, 3)))
+    assert (answers[-1].status, answers[-1].slug) == (507, "storage-full")
+    assert not daemon.leftovers(), "unfinished files still use space"
+    if len(answers) > 1:
+        url = answers[0].json()["images"][0]["url"]
+        with daemon.client() as c:
+            assert c.request("GET", url).status == 200
+            assert c.request("DELETE", url).status == 204
+        assert daemon.upload(pictures.photo_jpeg(800, 600, 3)).status == 201
+    daemon.stop()
 
 
-def test_images_leave_a_part_of_the_disk_free(start, tmp_path):
+def test_images_leave_a_part_of_the_disk_free(start, small_disk):
     """Images are stored until limits.free_bytes are left, then refused before their body is read.
     Space that others release counts as well."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    if os.geteuid() != 0 or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs",
-                                            disk], capture_output=True).returncode:
-        pytest.skip("cannot mount a small file system")
+    disk = small_disk("size=4m")
     floor = 3 << 20
     picture = pictures.photo_jpeg(800, 600, 3)
 
     def free_bytes():
         return os.statvfs(disk).f_bavail * os.statvfs(disk).f_frsize
-    try:
-        (disk / "other").write_bytes(bytes(512 << 10))
-        daemon = start(f"limits.free_bytes={floor}", store=disk / "store")
-        answers = [daemon.upload(picture)]
-        while answers[-1].status == 201:
-            assert free_bytes() >= floor
-            answers.append(daemon.upload(picture))
-        assert len(answers) > 1
-        for answer in (answers[-1], daemon.upload(picture)):
-            assert (answer.status, answer.slug) == (507, "storage-full")
-            document = answer.json()
-            assert (document["limit"], document["configured"]) == ("limits.free_bytes", floor)
-            assert document["actual"] == free_bytes() >= floor
-        assert not daemon.leftovers()
-        (disk / "more").write_bytes(bytes(256 << 10))
-        assert free_bytes() < floor and daemon.upload(picture).status == 507
-        with daemon.client() as c:
-            c.send(c.head("POST", "/images", None, [JPEG, ("Content-Length", "1000000"),
-                                                    ("Expect", "100-continue")]))
-            assert c.answer().status == 507 and not c.interim
-        (disk / "other").unlink()
-        (disk / "more").unlink()
-        assert eventually(lambda: daemon.upload(picture).status == 201)
-        daemon.stop()
-    finally:
-        subprocess.run(["umount", "-l", disk], check=True)
+
+    (disk / "other").write_bytes(bytes(512 << 10))
+    daemon = start(f"limits.free_bytes={floor}", store=disk / "store")
+    answers = [daemon.upload(picture)]
+    while answers[-1].status == 201:
+        assert free_bytes() >= floor
+        answers.append(daemon.upload(picture))
+    assert len(answers) > 1
+    for answer in (answers[-1], daemon.upload(picture)):
+        assert (answer.status, answer.slug) == (507, "storage-full")
+        document = answer.json()
+        assert (document["limit"], document["configured"]) == ("limits.free_bytes", floor)
+        assert document["actual"] == free_bytes() >= floor
+    assert not daemon.leftovers()
+    (disk / "more").write_bytes(bytes(256 << 10))
+    assert free_bytes() < floor and daemon.upload(picture).status == 507
+    with daemon.client() as c:
+        c.send(c.head("POST", "/images", None, [JPEG, ("Content-Length", "1000000"),
+                                                ("Expect", "100-continue")]))
+        assert c.answer().status == 507 and not c.interim
+    (disk / "other").unlink()
+    (disk / "more").unlink()
+    assert eventually(lambda: daemon.upload(picture).status == 201)
+    daemon.stop()
 
 
 @pytest.mark.every_policy
