@@ -24,6 +24,12 @@ def files_of(store, ident):
     return {p.name: p.read_bytes() for p in directory_of(store, ident).iterdir()}
 
 
+def bytes_of(store, ident, source):
+    """Returns the bytes of an image that the daemon counts: of its variants and of the original."""
+    document = json.loads((directory_of(store, ident) / "image.json").read_bytes())
+    return sum(v["bytes"] for v in document["variants"].values()) + len(source)
+
+
 def made_by(daemon, source):
     """Returns {name: bytes} of the variants that a daemon makes of a source, without crashes."""
     image = daemon.image(source)

@@ -2,7 +2,6 @@
 
 import calendar
 import email.utils
-import json
 import os
 import shutil
 import threading
@@ -14,7 +13,7 @@ import pictures
 from client import form_files
 from control import command
 from darkroom import eventually, run
-from store_files import directory_of, move_to_old_place
+from store_files import bytes_of, directory_of, move_to_old_place
 
 SMALL = pictures.photo_jpeg(60, 40, 3)
 SWEEP = "store.sweep_interval=100ms"
@@ -219,15 +218,10 @@ def test_old_images_are_removed_in_both_layouts(start):
     assert abs(expiry_of(answer) - time.time() - 8760 * 3600) < 600
 
 
-def size(store, ident):
-    document = json.loads((directory_of(store, ident) / "image.json").read_bytes())
-    return sum(v["bytes"] for v in document["variants"].values()) + len(SMALL)
-
-
 def test_the_oldest_images_are_removed_when_there_are_too_many_bytes(start):
     daemon = start()
     images = sorted(upload(daemon, count=8))
-    one = size(daemon.store, images[0])
+    one = bytes_of(daemon.store, images[0], SMALL)
     daemon.kill()  # so that they are counted at the start
     daemon = start(f"store.max_bytes={5 * one}", f"limits.body_bytes={5 * one}", SWEEP, store=daemon.store)
     assert eventually(lambda: removed(daemon)["max_bytes"] == 3)
@@ -248,7 +242,7 @@ def figures(daemon):
 def test_figures_survive_a_stop_and_are_counted_after_a_crash(start):
     daemon = start("store.max_bytes=1G", SWEEP)
     images = upload(daemon, count=5)
-    one = size(daemon.store, images[0])
+    one = bytes_of(daemon.store, images[0], SMALL)
     with daemon.client() as c:
         assert c.request("DELETE", f"/images/{images[0]}").status == 204
     expected = (4, 4 * one, True)
@@ -267,7 +261,7 @@ def test_figures_survive_a_stop_and_are_counted_after_a_crash(start):
 def test_images_that_another_process_removes_are_counted_once_more(start):
     daemon = start("store.max_bytes=1G", SWEEP)
     images = upload(daemon, count=3)
-    one = size(daemon.store, images[0])
+    one = bytes_of(daemon.store, images[0], SMALL)
     assert eventually(lambda: figures(daemon) == (3, 3 * one, True))
     run("-o", f"server.root={daemon.store}", "store", "remove", images[0])
     assert eventually(lambda: figures(daemon) == (2, 2 * one, True))
@@ -312,5 +306,5 @@ def test_removals_race_with_requests(start):
     assert not failures
     assert eventually(lambda: len(stored(daemon.store)) == 3 * count // 4)
     kept = stored(daemon.store)
-    assert figures(daemon) == (len(kept), sum(size(daemon.store, i) for i in kept), True)
+    assert figures(daemon) == (len(kept), sum(bytes_of(daemon.store, i, SMALL) for i in kept), True)
     assert eventually(lambda: len(notes(daemon.store)) == len(kept))

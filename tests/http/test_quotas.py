@@ -1,14 +1,12 @@
 """Quotas of tokens: images, bytes, and uploads of a day."""
 
-import json
-
 import pytest
 
 import pictures
 from client import form_files
 from control import ctl
 from darkroom import eventually
-from store_files import directory_of
+from store_files import bytes_of
 from test_tokens import make
 
 SMALL = pictures.photo_jpeg(60, 40, 3)
@@ -67,11 +65,6 @@ def refused(answer, status, limit, configured, actual):
     return True
 
 
-def size(store, ident):
-    document = json.loads((directory_of(store, ident) / "image.json").read_bytes())
-    return sum(v["bytes"] for v in document["variants"].values()) + len(SMALL)
-
-
 @pytest.mark.also_with("seda")
 def test_a_quota_of_images_is_given_back_by_removals(start, tmp_path):
     site = Site(start, tmp_path / "tokens", "images=3")
@@ -92,7 +85,7 @@ def test_a_quota_of_images_is_given_back_by_removals(start, tmp_path):
 
 def test_a_quota_of_bytes_counts_stored_files_and_uploads_in_progress(start, tmp_path):
     site = Site(start, tmp_path / "tokens", "bytes=1T")
-    one = size(site.daemon.store, site.upload()[0])
+    one = bytes_of(site.daemon.store, site.upload()[0], SMALL)
     site.write(f"bytes={one + len(SMALL)}")
     assert eventually(lambda: site.daemon.log.count("1 token loaded") >= 2)
     assert refused(site.post(2), 507, "quota.bytes", one + len(SMALL), one + 2 * len(SMALL))
