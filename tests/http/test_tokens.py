@@ -9,7 +9,7 @@ import pytest
 
 import pictures
 from client import chunked
-from darkroom import CONFIG, eventually, every_key, run, slow
+from darkroom import CONFIG, eventually, every_key, overrides, run, slow
 
 SMALL = pictures.photo_jpeg(320, 240, 2)
 JPEG = ("Content-Type", "image/jpeg")
@@ -92,8 +92,7 @@ def test_everybody_may_upload_only_with_a_warning(start, file, tmp_path):
     everybody = "other machines can connect to {}, and everybody may upload"
     place, tokens = ["server.listen=0.0.0.0:0"], [f"access.tokens_file={file.path}"]
     for settings, warns in ((place, True), (place + tokens, False), ([], False)):
-        words = [f"server.root={tmp_path}", "server.user=", *settings]
-        done = run("-t", *(word for setting in words for word in ("-o", setting)))
+        done = run("-t", *overrides(f"server.root={tmp_path}", "server.user=", *settings))
         assert (everybody.format("0.0.0.0:0") in done.stderr) == warns, done.stderr
         daemon = start("server.admin_listen=no", *settings, wait=False)
         assert daemon.says("ready on")

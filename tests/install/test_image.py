@@ -20,6 +20,7 @@ import time
 
 import pytest
 
+from darkroom import overrides
 from nspawn import ROOT, eventually, run, succeed
 from podman import DEBIAN, add_image, debian, end, needs_podman, podman, use_own_storage
 from s3_stand_in import Store
@@ -184,7 +185,7 @@ def test_images_are_objects_of_an_s3_store(image, tmp_path):
                   f"--volume={tmp_path}/s3-keys:/keys:ro",
                   *(f"--volume={w}" for w in image if w.endswith("/tokens:ro")), image[-1], "-o",
                   f"server.listen=127.0.0.1:{port}",
-                  *(word for setting in settings for word in ("-o", setting)))
+                  *overrides(*settings))
     try:
         client = Client(port)
         assert eventually(lambda: not client.refuses()), podman("logs", name)

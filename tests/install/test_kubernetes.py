@@ -16,7 +16,7 @@ import yaml
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "tests" / "http"))
 
-from darkroom import Daemon, run  # noqa: E402 (after the path is set)
+from darkroom import Daemon, overrides, run  # noqa: E402 (after the path is set)
 
 models = pytest.importorskip("kubernetes.client.models",
                              reason="python3-kubernetes is not installed")
@@ -219,14 +219,13 @@ def change(kind, path, value):
     """Returns a function that sets a member, or removes it if the value is None."""
     def apply(objects):
         item = only(objects, kind)
-        *before, last = path.split("/")
-        before = [int(name) if name.isdigit() else name for name in (*before, last)]
-        for name in before[:-1]:
+        *before, last = (int(name) if name.isdigit() else name for name in path.split("/"))
+        for name in before:
             item = item[name]
         if value is None:
-            del item[before[-1]]
+            del item[last]
         else:
-            item[before[-1]] = value
+            item[last] = value
     return apply
 
 
@@ -299,9 +298,7 @@ def settings(tmp_path):
 
 
 def test_configuration_is_valid_without_warnings(tmp_path, settings):
-    words = [word for setting in [*settings, f"server.root={tmp_path}", "server.user=root"]
-             for word in ("-o", setting)]
-    done = run("-t", "-c", INI, *words)
+    done = run("-t", "-c", INI, *overrides(*settings, f"server.root={tmp_path}", "server.user=root"))
     assert done.returncode == 0 and "warning" not in done.stderr, done.stderr
 
 
