@@ -23,7 +23,7 @@ PAPER = {"mg1": 1.0, "cohort": 0.999, "srpt": 0.999, "cohort-stacks": 0.983, "se
 
 # Every configuration runs the paper's server: it answers when decoded, stores nothing that must
 # survive, and has a stage for forms but none for scaling. The limit is that no upload is refused.
-# The policy alone decides, whoever the clients are.
+# Clients take no turns (experiment.fair_clients): the policy alone orders the work.
 PAPER_SERVER = ("experiment.fair_clients=no", "server.respond_after=decode",
                 "server.durability=none", "experiment.form_decode.pass_through=no",
                 "experiment.scale.pass_through=yes", "limits.images_in_flight=65536")

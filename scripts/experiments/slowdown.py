@@ -23,7 +23,7 @@ ROUNDS = 4
 CONNECTIONS, THREADS = 4000, 64  # THREADS: the most of a group, so of thread-per-connection
 GRAPH = (*PAPER_SERVER, "server.respond_after=store")
 PASSES = 3                       # over all files, alone
-BURST = (4, 0.1, 1.0)            # factor of the rate, for so many seconds, every so many seconds
+BURST = (4, 0.1, 1.0)            # of bursts: factor of the rate, length and period in seconds
 ARRIVALS = ("poisson", "bursts")
 CLASSES = {"small half": (0, 0.5), "middle": (0.5, 0.9), "largest tenth": (0.9, 1)}  # by time alone
 PERCENTILES = {"p50": 0.5, "p99": 0.99, "p99_9": 0.999}

@@ -81,7 +81,8 @@ class Ratio:
         return [math.exp(x) for x in ([self.mean] if self.n < 2 else [self.mean, *self.ends()])]
 
     def says(self, region, count, rank):
-        """Returns whether it holds, is refuted among so many, of which rank are worse, or neither."""
+        """Returns the verdict on this ratio alone. count: the ratios of its claim, for Holm's
+        correction. rank: how many of them are further outside."""
         low, high = self.ends()
         if region[0] < low and high < region[1]:
             return "holds"

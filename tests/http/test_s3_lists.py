@@ -18,7 +18,8 @@ ODD = ["", "!", "&amp;", "a b", "0<1>", "'\"", "\u00e4\u00f6", "~" * 200, "0" * 
 
 
 def answer_lists(store, page=1000, **wrong):
-    """From now on lists have so many keys, and ignore what is in `wrong` of the query."""
+    """Makes the store answer lists of at most `page` keys. wrong: parameters of the query, and the
+    values that the store uses in place of the client's."""
     right = store.list
     store.list = lambda query: right({**query, **wrong, "max-keys": str(min(page, int(query["max-keys"])))})
 
