@@ -22,8 +22,7 @@ def closed(bench, name, path, connections, number, options=(), preload=""):
     with bench.daemon(path, options, run.preload_path(preload)) as daemon:
         bench.warm_up(daemon, connections)
         before = daemon.stats()
-        report, _ = bench.load(daemon, "-c", connections, "--seed", number + 1,
-                                  *bench.of_run())
+        report, _ = bench.load(daemon, "-c", connections, "--seed", number + 1, *bench.of_run())
         stats = daemon.stats()
     return {"configuration": name, "connections": connections,
             **run.summary(report, bench.server_cores()),

@@ -100,13 +100,17 @@ class Pairs:
     def p_value(self, region):
         """Returns the least alpha at which the interval is outside of the region, or 1 if the ratio
         is inside."""
-        low, high = region
-        if self.rounds < 2 or low < math.exp(self.mean) < high:
+        if self.rounds < 2 or self.is_inside(region):
             return 1.0
         error = self._error()
         if error == 0:
             return 0.0
         return t_tails(self._distance(region) / error, self.rounds - 1)
+
+    def is_inside(self, region):
+        """Returns whether the ratio, without its interval, is in the region."""
+        low, high = region
+        return low < math.exp(self.mean) < high
 
     def _distance(self, region):
         """Returns the distance of the ratio from the nearest end of the region."""
@@ -172,13 +176,12 @@ def family(comparisons):
 def rounds_to_decide(comparisons):
     """Returns the rounds that would decide a claim if the ratios and spreads stay: until one ratio
     outside refutes it, or until each inside is decided. None: more than ROUNDS_MAX, or unknown."""
-    def rounds(inside, alpha):
-        return [pairs.rounds_to_decide(region, alpha) for pairs, region in comparisons
-                if (region[0] < math.exp(pairs.mean) < region[1]) == inside]
-    outside = [count for count in rounds(False, ALPHA / len(comparisons)) if count]
-    if any(not low < math.exp(pairs.mean) < high for pairs, (low, high) in comparisons):
-        return min(outside, default=None)
-    counts = rounds(True, ALPHA)
+    outside = [each for each in comparisons if not each[0].is_inside(each[1])]
+    if outside:
+        counts = [pairs.rounds_to_decide(region, ALPHA / len(comparisons))
+                  for pairs, region in outside]
+        return min((count for count in counts if count), default=None)
+    counts = [pairs.rounds_to_decide(region) for pairs, region in comparisons]
     return None if None in counts else max(counts)
 
 

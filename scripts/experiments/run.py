@@ -130,8 +130,8 @@ class Bench:
             with self.daemon(config) as daemon:
                 self.warm_up(daemon, 16)
                 report, _ = self.load(daemon, "-c", 16, "-d", min(5, self.run_s))
-            self.requests = max(1, round(self.run_s * report["responses"] / max(
-                report["makespan_s"], report["stored_s"])))
+            per_s = summary(report, self.server_cores())["responses_per_s"]
+            self.requests = max(1, round(self.run_s * per_s))
 
     def of_run(self):
         """Returns arguments of darkroom-load for the requests of a run."""

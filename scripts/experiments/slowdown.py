@@ -63,7 +63,7 @@ def _measure_alone(bench):
     for row in (row for rows in passes for row in rows):
         times.setdefault(pathlib.Path(row["file"]).name, []).append(
             float(row["done"]) - float(row["start"]))
-    return {"capacity_per_s": report["responses"] / max(report["makespan_s"], report["stored_s"]),
+    return {"capacity_per_s": run.summary(report, bench.server_cores())["responses_per_s"],
             "alone_s": {name: statistics.median(own) for name, own in sorted(times.items())}}
 
 
