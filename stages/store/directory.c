@@ -112,6 +112,16 @@ int directory_stat(int at, const char *path, struct stat *st)
 	return leave(at, in, in < 0 ? in : fstatat(in, name, st, AT_SYMLINK_NOFOLLOW));
 }
 
+int directory_check_same(int at, const char *path, int fd)
+{
+	struct stat opened, now;
+	int err = directory_stat(at, path, &now);
+
+	if (err || fstat(fd, &opened))
+		return err ? err : -errno;
+	return now.st_ino == opened.st_ino && now.st_dev == opened.st_dev ? 0 : -ESTALE;
+}
+
 int directory_unlink(int at, const char *path, int flags)
 {
 	const char *name;

@@ -56,6 +56,10 @@ int directory_make_all(int at, const char *path, mode_t mode);
 /* As fstatat(2), of a link itself. Returns 0 or -errno. */
 int directory_stat(int at, const char *path, struct stat *st);
 
+/* Returns 0 if the path names what fd has open, -ESTALE if it names something else, or -errno. The
+ * number of an inode is not used again while it is open. */
+int directory_check_same(int at, const char *path, int fd);
+
 /* As unlinkat(2). Returns 0 or -errno. */
 int directory_unlink(int at, const char *path, int flags);
 

@@ -263,18 +263,6 @@ static int link_others(int directory_fd, const struct store_item *item)
 	return err;
 }
 
-/* Returns 0, -ESTALE or -errno. The number of old_fd's inode is not used again while it is open. */
-static int check_place(const struct store *s, const char *path, int old_fd)
-{
-	struct stat old, now;
-
-	int err = directory_stat(s->root_fd, path, &now);
-
-	if (err || fstat(old_fd, &old))
-		return err ? err : -errno;
-	return now.st_ino == old.st_ino && now.st_dev == old.st_dev ? 0 : -ESTALE;
-}
-
 /* Exchanges .incoming/ID and the image. renameat2(2) with RENAME_EXCHANGE gives each directory the
  * other's name in one step, so a name always refers to a whole image. Returns 0, -ENOENT if there
  * is no such image, -ESTALE if its directory is not old_fd any more (-1: any), or -errno. */
@@ -285,7 +273,7 @@ static int exchange_directories(struct store *s, const char *id, int old_fd)
 
 	for (unsigned layout = 0; layout < STORE_LAYOUT_COUNT && err == -ENOENT; layout++) {
 		store_image_path(path, (enum store_layout)layout, id, NULL);
-		err = old_fd < 0 ? 0 : check_place(s, path, old_fd);
+		err = old_fd < 0 ? 0 : directory_check_same(s->root_fd, path, old_fd);
 		if (!err)
 			err = directory_rename(s->incoming_fd, id, s->root_fd, path,
 			                       RENAME_EXCHANGE);

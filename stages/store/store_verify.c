@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cached.h"
@@ -99,22 +98,13 @@ int store_verify(struct store *s, const char *id, const char *name, const struct
 
 /* ---- damaged files ---- */
 
-/* Returns whether the descriptor is that file of the directory. */
-static bool is_same(int directory_fd, const char *name, int fd)
-{
-	struct stat open, now;
-
-	return fd < 0 || (!fstat(fd, &open) && !directory_stat(directory_fd, name, &now) &&
-	                  now.st_ino == open.st_ino && now.st_dev == open.st_dev);
-}
-
 int store_quarantine(struct store *s, const char *id, const char *name, int fd)
 {
 	int from_fd = store_open_directory(s, id);
 
 	if (from_fd < 0)
 		return from_fd;
-	int to_fd = is_same(from_fd, name, fd)
+	int to_fd = fd < 0 || directory_check_same(from_fd, name, fd) == 0
 	                    ? directory_open(s->quarantine_fd, id, PRIVATE_DIRECTORY)
 	                    : -ESTALE;
 	int err = to_fd < 0 ? to_fd : directory_rename(from_fd, name, to_fd, name, 0);
