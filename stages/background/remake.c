@@ -343,14 +343,10 @@ static int open_stored(struct image_service *s, const char *id, struct remade **
 /* Compares the original with the record, if that has its checksum. */
 static int check_original(struct remade *r, const uint8_t *data, size_t size)
 {
-	const struct stored_info *info = &r->info;
+	const struct stored_file *original = stored_info_find(&r->info, STORE_ORIGINAL);
 
 	checksum_of(data, size, r->original_sum);
-	for (unsigned i = 0; i < info->file_count; i++)
-		if (strcmp(info->file[i].name, STORE_ORIGINAL) == 0 &&
-		    strcmp(info->file[i].sum, r->original_sum) != 0)
-			return -EBADMSG;
-	return 0;
+	return original && strcmp(original->sum, r->original_sum) != 0 ? -EBADMSG : 0;
 }
 
 /* Without a focal point it stays empty. */

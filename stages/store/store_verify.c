@@ -74,11 +74,9 @@ static int compare_with_document(struct store *s, const char *id, const char *na
 	}
 	if (err == -ENOENT || err == -EINVAL || (!err && !stored_info_is_sound(&info, data, id)))
 		return strcmp(name, STORED_IMAGE) == 0 ? -EBADMSG : -EUCLEAN;
-	for (unsigned i = 0; i < info.file_count && !err; i++)
-		if (strcmp(info.file[i].name, name) == 0 &&
-		    stored_file_fault(&info.file[i], size, sum))
-			return -EBADMSG;
-	return err;
+	const struct stored_file *file = err ? NULL : stored_info_find(&info, name);
+
+	return file && stored_file_fault(file, size, sum) ? -EBADMSG : err;
 }
 
 int store_verify(struct store *s, const char *id, const char *name, const struct store_found *found)

@@ -128,12 +128,12 @@ static bool read_sum(const char *object, char sum[CHECKSUM_LENGTH + 1])
 	return json_reader_ascii(value, sum, CHECKSUM_LENGTH + 1) && strlen(sum) == CHECKSUM_LENGTH;
 }
 
-static bool find_file(const struct stored_info *info, const char *name)
+const struct stored_file *stored_info_find(const struct stored_info *info, const char *name)
 {
 	for (unsigned i = 0; i < info->file_count; i++)
 		if (strcmp(info->file[i].name, name) == 0)
-			return true;
-	return false;
+			return &info->file[i];
+	return NULL;
 }
 
 static int read_variants(struct stored_info *info, const char *all)
@@ -152,7 +152,7 @@ static int read_variants(struct stored_info *info, const char *all)
 		snprintf(file.name, sizeof file.name, "%s" SUFFIX, name);
 
 		if (!stored_file_is_named(file.name) || strcmp(file.name, STORE_ORIGINAL) == 0 ||
-		    find_file(info, file.name) ||
+		    stored_info_find(info, file.name) ||
 		    !json_reader_uint(json_reader_member(value, "bytes"), &file.bytes) ||
 		    read_sum(of, file.sum) != (record != NULL) ||
 		    info->file_count >= CONF_VARIANT_MAX)

@@ -89,8 +89,11 @@ bool stored_file_is_named(const char *name);
  * whether it is that of the image. */
 bool stored_info_is_sound(const struct stored_info *info, const char *data, const char *id);
 
-/* The same for a text that need not be read otherwise. */
+/* The same for a text that need not be read otherwise, of any image. */
 bool stored_image_is_sound(const char *data, size_t length);
+
+/* Returns the file with that name, or NULL. It is in *info. */
+const struct stored_file *stored_info_find(const struct stored_info *info, const char *name);
 
 /* Compares the size and checksum of a file with what image.json says. Returns what is wrong with
  * the file, or NULL. Static. */

@@ -185,12 +185,11 @@ static void compare(struct audit *a, const char *name, int fd, const struct stor
 /* Finds the file in image.json, and notes that it exists. */
 static const struct stored_file *find(struct audit *a, const char *name)
 {
-	for (unsigned i = 0; i < a->info.file_count; i++)
-		if (strcmp(name, a->info.file[i].name) == 0) {
-			a->has_seen[i] = true;
-			return &a->info.file[i];
-		}
-	return NULL;
+	const struct stored_file *file = stored_info_find(&a->info, name);
+
+	if (file)
+		a->has_seen[file - a->info.file] = true;
+	return file;
 }
 
 /* ---- one image ---- */
