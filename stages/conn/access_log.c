@@ -236,7 +236,7 @@ static void put_request(struct output *o, const struct conn *c)
 	if (c->input && c->request.target.length) {
 		path = conn_target(c);
 		method = llhttp_method_name((llhttp_method_t)c->request.parser.method);
-		/* Who reads a signed permission may upload with it. */
+		/* The query may be a signed permission, and readers of the log must not upload. */
 		if (c->route.kind != ROUTE_CONTROL && *method != 'G' && *method != 'H')
 			path.length -=
 				memchr(path.data, '?', path.length) ? conn_query(c).length + 1 : 0;

@@ -381,7 +381,8 @@ int stored_list_make(struct stored_list *list, struct storage *st)
 	list->has_more = list->page.count == list->page.max;
 	if (list->has_more)
 		memcpy(list->last, list->id[list->page.count - 1], sizeof list->last);
-	if (list->has_more && list->owner) /* whoever knows an id may read the image */
+	/* It may be an image of another token, and an id is enough to read an image. */
+	if (list->has_more && list->owner)
 		memset(list->last + ULID_LENGTH - HIDDEN, list->page.is_newest_first ? '0' : 'Z',
 		       HIDDEN);
 	return list->images.overflowed ? -ENOMEM : 0;

@@ -1,11 +1,11 @@
 /*
  * directory.h - files and directories below an open one, as the store uses them.
  *
- * A path has no "..", and none of its parts is a link: whoever may write into a store must not
- * lead the daemon or a command of root out of it. Each part is opened below the one before it with
- * O_NOFOLLOW. openat2(2) with RESOLVE_BENEATH and RESOLVE_NO_SYMLINKS does the same in one call,
- * but old kernels and many filters of system calls lack it. A part that is a link is -ENOTDIR. Any
- * thread; calls block.
+ * A path has no "..", and none of its parts is a link. So a user who can write into a store cannot
+ * lead the daemon out of it, nor a command that root runs. Each part is opened below the one before
+ * it with O_NOFOLLOW. openat2(2) with RESOLVE_BENEATH and RESOLVE_NO_SYMLINKS does the same in one
+ * call, but old kernels and many filters of system calls lack it. A part that is a link is
+ * -ENOTDIR. Any thread; calls block.
  */
 #ifndef DARKROOM_STORE_DIRECTORY_H
 #define DARKROOM_STORE_DIRECTORY_H
@@ -74,9 +74,8 @@ int directory_remove(int at, const char *name);
 bool directory_has_id(const char *name);
 
 /* Removes the entries of the directory `at` that are of images, and adds their number to *cleared.
- * Others stay. Another thread may
- * remove entries at the same time. Returns 0, -errno, or -EAGAIN if an entry is left, which is
- * logged. */
+ * Others stay. Another thread may remove entries at the same time. Returns 0, -errno, or -EAGAIN if
+ * an entry is left, which is logged. */
 int directory_clear(int at, unsigned *cleared);
 
 /* Writes all of the data. Returns 0 or -errno. */

@@ -246,8 +246,8 @@ fail:
 	return err;
 }
 
-/* A process of root becomes the owner of the root for good: who may write there must get no right
- * of root. Returns 0 or -errno. */
+/* A process that root runs changes to the user and the group that own the store's root, and cannot
+ * change back. So users who can write into the store cannot use its rights. Returns 0 or -errno. */
 static int become_owner(const struct store *s)
 {
 	struct stat st;

@@ -48,8 +48,8 @@ struct store {
 int store_open(struct store *s, const char *root, bool survives_power, unsigned *cleared);
 void store_close(struct store *s);
 
-/* Opens a store that a daemon may be using, for store_tool.h. A process of root becomes the owner
- * of the root before it looks at anything below it, for good. Clears nothing and takes no lock.
+/* Opens a store that a daemon may be using, for store_tool.h. A process that root runs changes to
+ * the owner of the store's root first, and cannot change back. Clears nothing and takes no lock.
  * Makes .trash and .quarantine if they are missing, but no spool: it shows that this is a store.
  * Files can be read, and images removed. Returns 0, or -errno with root_fd == -1. */
 int store_attach(struct store *s, const char *root);

@@ -41,9 +41,8 @@ struct store_query {
 	size_t word_count;
 };
 
-/* Parses the words behind the name of the command, opens the file of ids, becomes the owner of the
- * store, and opens that. Returns 0, or the exit
- * status with the problem reported. */
+/* Parses the words behind the name of the command, opens the file of ids, and then the store, as
+ * store_attach(). Returns 0, or the exit status with the problem reported. */
 int store_query_open(struct store_query *q, const struct conf *conf, store_ask *ask,
                      char *const *words, size_t count);
 
