@@ -244,6 +244,16 @@ def test_failure_to_start_threads_changes_nothing(start):
     assert daemon.image(SMALL)
 
 
+@pytest.mark.shared_layout
+def test_connections_that_must_wait_for_threads_are_announced(start):
+    daemon = start("scheduler.threads=2", "limits.connections=64", policy="thread-per-connection")
+    assert daemon.says("thread-per-connection: 2 threads for up to 64 connections")
+    assert command(daemon, "set scheduler.threads=64")[0] == 0
+    assert command(daemon, "set scheduler.threads=3")[0] == 0
+    assert daemon.says("thread-per-connection: 3 threads for up to 64 connections")
+    assert daemon.log.count("connections: scheduler.threads is less") == 2
+
+
 def test_log_level_can_be_switched(site):
     assert command(site.daemon, "set log.level error")[0] == 0
     assert command(site.daemon, "policy srpt")[0] == 0

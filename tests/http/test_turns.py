@@ -57,16 +57,30 @@ def decoded(daemon):
     return edge["events"]
 
 
+def visited(daemon):
+    """Returns how often an image has come to jpeg_decode."""
+    return next(s["events"] for s in daemon.get("/stats").json()["stages"]
+                if s["name"] == "jpeg_decode")
+
+
 @pytest.mark.parametrize("fair", ["yes", "no"])
 def test_fairness_can_be_turned_off(start, fair):
-    """Without it, an image is decoded behind all that came before, from any client."""
+    """Without it, an image of any client is decoded behind all that came before, and comes to
+    jpeg_decode once: the order is the policy's with any number of clients."""
     daemon = start("scheduler.threads=2", "scheduler.discipline=fcfs",
                    f"experiment.fair_clients={fair}", policy="drain")
     c = send_many(daemon, pictures.photo_jpeg(1600, 1200, 1, progressive=True))
-    assert upload_from(daemon, OTHER, SMALL)[0].status == 201
-    assert (decoded(daemon) < MANY // 2) == (fair == "yes")
+    with contextlib.ExitStack() as stack:
+        others = [stack.enter_context(daemon.client(source=f"127.0.0.{n}", timeout=slow(300)))
+                  for n in range(2, 22)]
+        for other in others:
+            other.send(other.head("POST", "/images", SMALL, [JPEG]) + SMALL)
+        assert others[0].answer("POST").status == 201
+        assert (decoded(daemon) < MANY // 2) == (fair == "yes")
+        assert {other.answer("POST").status for other in others[1:]} == {201}
     assert c.answer("POST").status == 201
     assert eventually(lambda: in_flight(daemon) == 0)
+    assert (visited(daemon) == MANY + len(others)) == (fair == "no")
 
 
 def test_another_client_waits_for_few_images_that_need_memory(start):

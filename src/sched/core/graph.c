@@ -7,6 +7,7 @@
 #include "graph.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -362,6 +363,18 @@ static int complete(struct graph *g, const struct conf *conf, struct schedule *s
 	return err;
 }
 
+/* Says that connections will wait for threads, if there can be more of them. */
+static void log_connections(const struct conf *conf, const struct schedule *schedule)
+{
+	if (schedule_is_thread_per_connection(schedule) &&
+	    schedule->io_count < conf->limits.connections)
+		log_notice("policy thread-per-connection: %u thread%s for up to %" PRIu64
+		           " connections: scheduler.threads is less than limits.connections; "
+		           "further connections wait until one of the first %u closes",
+		           schedule->io_count, plural(schedule->io_count), conf->limits.connections,
+		           schedule->io_count);
+}
+
 /* Makes the schedule of a configuration, with all that it needs of the graph. Returns 0 or -errno,
  * with the reason logged. */
 static int new_schedule(struct graph *g, const struct conf *conf, struct schedule **out)
@@ -372,11 +385,13 @@ static int new_schedule(struct graph *g, const struct conf *conf, struct schedul
 		return -ENOMEM;
 	int err = complete(g, conf, schedule);
 
-	if (err)
+	if (err) {
 		free(schedule);
-	else
-		*out = schedule;
-	return err;
+		return err;
+	}
+	log_connections(conf, schedule);
+	*out = schedule;
+	return 0;
 }
 
 /* Starts the threads that the schedule has work for. Threads of an earlier schedule that have no
