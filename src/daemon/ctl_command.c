@@ -105,13 +105,12 @@ static enum ctl_status run_trace(struct reload *r, char *arguments, struct text 
 	return CTL_TRACE;
 }
 
-/* The socket becomes a watcher of /stats/stream. The client shows it: top.h. */
+/* The client makes tables of the figures: top.c. */
 static enum ctl_status run_top(struct reload *r, char *arguments, struct text *answer)
 {
-	(void)r;
 	(void)arguments;
-	(void)answer;
-	return CTL_TOP;
+	r->program->stats(answer);
+	return CTL_DONE;
 }
 
 /* For darkroomd store remake, which has added images to the queue. */
