@@ -16,7 +16,7 @@ import synthetic
 from jobs import BATCHING, PARTITIONS, REPLICAS, SHARED
 from overload import OVERLOAD
 from paired import HOLDS, HOLDS_NOT, OPEN, ROUNDS_MAX, Pairs, family, rounds_to_decide
-from plan import PAPER, PER_CONNECTION, PER_CORE, POOLS, class_of
+from plan import NOT_TUNED, PAPER, PER_CONNECTION, PER_CORE, POOLS, class_of
 
 __all__ = ["HOLDS", "HOLDS_NOT", "OPEN"]  # the three verdicts
 
@@ -30,8 +30,6 @@ NO_MORE, NO_SHORTER = (0, 1.01), (0.95, math.inf)
 NO_LOSS = (0.99, math.inf)     # of throughput: darkroom's own claim
 IMBALANCE = (1.1, math.inf)    # claim 5: load per core of the heaviest part, relative to the mean
 GROWS = (1.5, math.inf)        # claim 7: the last quarter's response time, to the first one's
-# Configurations that the paper made too large or too small on purpose.
-NOT_TUNED = {"seda-overthreaded", "seda-underthreaded"}
 
 
 def _region_text(region):

@@ -9,7 +9,7 @@ import slowdown
 import synthetic
 from job import Job, closed
 from machine import ROOT
-from plan import PRELOADS, configurations, place
+from plan import NOT_TUNED, NOT_TUNED_ROUNDS, PRELOADS, configurations, place
 
 # Claim 6 compares cohort scheduling with full batches and with batches of one event.
 BATCHING = {"batches": (),
@@ -20,6 +20,8 @@ BATCHING = {"batches": (),
 SHARED, REPLICAS, PARTITIONS, BY_LOAD = "shared", "replicas", "partitions", "replicas by load"
 SHARES = (2, 4, 8)
 COHORTS = {"1": 1, "4": 4, "10": 10, "20": 20, "all": None}
+# --brief: the runs of these parts that a claim needs.
+BRIEF = {"cohorts": ("1", "all"), "layouts": (f"2 {REPLICAS}", f"2 {PARTITIONS}")}
 STAGES = 4  # that the main threads visit, and so the most parts
 
 
@@ -29,7 +31,8 @@ def _policies(options, bench, number):
              for configuration in configurations(options.configurations)]
     return [Job("policies", case.name, case.workload, number,
                 lambda case=case: _measure_policy(bench, case, number), bench.guess_s)
-            for case in cases if case]
+            for case in cases if case and (number < NOT_TUNED_ROUNDS
+                                           or case.name not in NOT_TUNED)]
 
 
 def _measure_policy(bench, case, number):
@@ -109,7 +112,8 @@ PARTS = {"policies": (_policies, math.inf), "batching": (_batching, math.inf),
          "threads": (synthetic.threads, synthetic.ROUNDS),
          "caches": (caches.jobs, caches.ROUNDS)}
 COMPARED = "policies", "batching", "layouts"
-QUICK_PARTS = tuple(name for name in PARTS if name != "caches")
+# The caches are simulated, and need no night: they are measured by themselves.
+USUAL_PARTS = tuple(name for name in PARTS if name != "caches")
 
 
 def jobs(options, bench, seed):
@@ -120,6 +124,8 @@ def jobs(options, bench, seed):
         for name in options.parts:
             of_round, rounds = PARTS[name]
             if number < (1 if options.quick and name not in COMPARED else rounds):
-                out += sorted(of_round(options, bench, number), key=lambda each: place(
+                chosen = [each for each in of_round(options, bench, number)
+                          if not options.brief or each.name in BRIEF.get(name, (each.name,))]
+                out += sorted(chosen, key=lambda each: place(
                     seed, each.kind, each.name, each.workload, number))
     return out

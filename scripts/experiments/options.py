@@ -4,8 +4,9 @@ import argparse
 import math
 import pathlib
 
-from jobs import PARTS, QUICK_PARTS
+from jobs import BRIEF, PARTS, USUAL_PARTS
 from machine import ROOT, cores
+import plan
 from slowdown import LOADS
 
 DESCRIPTION = """
@@ -17,6 +18,7 @@ directory. After an interruption the same command with the same --out continues.
 """
 EPILOG = """
 Examples: scripts/experiment --quick
+          scripts/experiment --brief --out data/results/brief
           scripts/experiment --rounds 10 --out results
           scripts/experiment --connections 16 --configurations drain,cohort,mg1 --parts policies
 Exit status: 0 done, with any verdicts; 1 a measurement failed or was interrupted; 2 wrong usage.
@@ -64,9 +66,11 @@ def parse(arguments):
     add = parser.add_argument
     add("--quick", action="store_true",
         help="a twentieth of the dataset, 2 rounds: ends within 5 minutes")
+    add("--brief", action="store_true",
+        help="only the runs that decide the paper's claims on throughput, 5 rounds: 25 minutes")
     add("--plan", action="store_true", help="print the runs and their time, and measure nothing")
     add("--rounds", type=positive, metavar="N",
-        help="runs of each configuration (12; --quick: 2)")
+        help="runs of each configuration (8; --brief: 5; --quick: 2)")
     add("--run-seconds", type=float, dest="run_s", metavar="S",
         help="duration of each run in a closed loop; 0: each file once (15; --quick: 0)")
     add("--seed", type=int, metavar="N",
@@ -75,17 +79,18 @@ def parse(arguments):
         help="repeat a run in which other programs used more of the CPUs (5; --quick: 100)")
     add("--connections", type=counts, metavar="N,...",
         help="connections; thread-per-connection is measured where it has as many threads "
-        "(16, 8, 4 and one per core; --quick: 16 and one per core)")
+        "(16, 4 and one per core; --brief: 16; --quick: 16 and one per core)")
     add("--configurations", type=_names, default=[], metavar="NAME,...",
         help="configurations conf/NAME.ini (all but darkroomd.ini)")
     add("--parts", type=_names, metavar="NAME,...",
-        help=f"parts to measure ({','.join(PARTS)}; --quick: {','.join(QUICK_PARTS)})")
+        help=f"parts to measure ({','.join(USUAL_PARTS)}; --brief: policies,{','.join(BRIEF)}; also "
+        "caches)")
     add("--files", type=pathlib.Path, metavar="DIR",
         help="JPEG files to send instead of the dataset")
     add("--scale", type=float, metavar="F",
         help="size of the dataset relative to its default (1; --quick: 0.05)")
     add("--out", type=pathlib.Path, metavar="DIR",
-        help="output directory (build/experiment/full or .../quick)")
+        help="output directory (build/experiment/full, .../brief or .../quick)")
     add("--work", type=pathlib.Path, metavar="DIR",
         help="directory for stores in DIR/darkroom-experiment, which is removed (build/experiment)")
     add("--option", action="append", default=[], metavar="SECTION.KEY=VALUE",
@@ -112,14 +117,20 @@ def parse(arguments):
     add("--report", action="store_true",
         help="measure nothing, and rewrite the report of the results in --out")
     options = parser.parse_args(arguments)
-    options.parts = options.parts or list(QUICK_PARTS if options.quick else PARTS)
+    if options.brief and options.quick:
+        parser.error("--brief: expected without --quick")
+    options.parts = options.parts or (["policies", *BRIEF] if options.brief else list(USUAL_PARTS))
+    if options.brief and not options.configurations:
+        options.configurations = list(plan.BRIEF)
     unknown = [part for part in options.parts if part not in PARTS]
     if unknown:
         parser.error(f"--parts: {unknown[0]}: expected one of {', '.join(PARTS)}")
-    defaults = dict(rounds=12, run_s=15, others=5, connections=counts(f"16,8,4,{cores()}"),
+    defaults = dict(rounds=8, run_s=15, others=5, connections=counts(f"16,4,{cores()}"),
                     scale=1,
                     overload_s=20, warm_up=4, cache_files=47, loads=list(LOADS), burst_s=60,
                     synthetic_s=4, within=math.inf)
+    if options.brief:
+        defaults |= dict(rounds=5, connections=[16], warm_up=3)
     if options.quick:
         defaults = dict(rounds=2, run_s=0, others=100, connections=counts(f"16,{cores()}"),
                         scale=0.05,
@@ -129,7 +140,8 @@ def parse(arguments):
         if getattr(options, name) is None:
             setattr(options, name, value)
     build = ROOT / "build" / "experiment"
-    options.out = options.out or build / ("quick" if options.quick else "full")
+    options.out = options.out or build / (
+        "quick" if options.quick else "brief" if options.brief else "full")
     options.work = (options.work or build) / "darkroom-experiment"
     options.dataset = None if options.files else build / f"dataset-{options.scale:g}"
     options.files = options.files or options.dataset

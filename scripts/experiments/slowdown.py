@@ -19,7 +19,8 @@ from plan import PAPER_SERVER, configurations
 
 POLICIES = ("drain", "cohort", "mg1", "srpt", "dbr", "color", "seda", "thread-per-connection")
 LOADS = (0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 1.0, 1.2, 1.4)
-ROUNDS = 4
+BURST_LOADS = (0.5, 0.7, 0.9, 1.2)  # those of LOADS that are measured with bursts too
+ROUNDS = 3
 CONNECTIONS, THREADS = 4000, 64  # THREADS: the most of a group, so of thread-per-connection
 GRAPH = (*PAPER_SERVER, "server.respond_after=store")
 PASSES = 3                       # over all files, alone
@@ -39,7 +40,8 @@ def jobs(options, bench, number):
                 lambda configuration=configuration, arrivals=arrivals, load=load: _measure(
                     options, bench, configuration, arrivals, load, number),
                 bench.guess_s) for configuration in configurations(chosen)
-            for arrivals in ARRIVALS for load in options.loads]
+            for arrivals in ARRIVALS for load in options.loads
+            if arrivals == "poisson" or load in BURST_LOADS]
 
 
 def _alone(options, bench):
