@@ -1,18 +1,24 @@
 /*
  * conf_source.c - the list of settings: those of an INI file, those of -o, and their places.
  *
- * Not a library: iniparser 4.1 reports neither line numbers nor duplicates, stops at the first long
- * line, cuts values at ';' and '#', and does not check its allocations. Main thread.
+ * iniparser 4.1 reports neither line numbers nor duplicates, stops at the first long line and cuts
+ * values at ';' and '#'. So a scan finds the place of every line and reports its problems. It
+ * copies the good lines to a file in memory, which iniparser loads: both see the same bytes even if
+ * the path is a pipe or the file changes. Main thread.
  */
 #include "conf_source.h"
 
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <iniparser/iniparser.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/check.h"
 #include "base/opener.h"
@@ -20,7 +26,7 @@
 
 #define QUOTED_MAX 80 /* bytes of a value in a message; longer ones are cut */
 #define FILE_BYTES_MAX ((size_t)1 << 20)
-#define LINE_BYTES_MAX 1000
+#define LINE_BYTES_MAX 1000 /* iniparser reads lines of up to 1022 */
 
 /* ---- the list ---- */
 
@@ -183,6 +189,7 @@ void conf_quote(struct text *to, const char *value)
 struct scan {
 	struct conf_source *source;
 	struct text *errors;
+	FILE *good;          /* the lines without a problem, for iniparser */
 	const char *section; /* the current one, borrowed from its head; NULL before the first */
 	bool is_lost; /* the last section line was wrong: the keys below it belong to no section */
 	unsigned line;
@@ -263,21 +270,17 @@ static void scan_section(struct scan *scan, const char *line)
 	if (earlier)
 		problem(scan, "duplicate section [%s], first on line %u", head->section,
 		        earlier->line);
+	fprintf(scan->good, "[%s]\n", head->section);
 }
 
-/* Returns the fault of a value, or NULL with its first byte in *from and its end in *to. */
-static const char *value_fault(const char *value, const char **from, const char **to)
+/* Returns the fault of a value that iniparser would misread without a message, or NULL. */
+static const char *value_fault(const char *value)
 {
-	*from = value;
-	*to = value +
-	      strlen(value); /* unless a comment follows; the line has no space at its end */
 	if (*value == '"' || *value == '\'') {
 		const char *close = strchr(value + 1, *value);
 
 		if (!close)
 			return "the quotation mark is not closed";
-		*from = value + 1;
-		*to = close;
 		return is_end_or_comment(close + 1)
 		               ? NULL
 		               : "expected nothing but a comment after the closing quotation mark";
@@ -285,8 +288,7 @@ static const char *value_fault(const char *value, const char **from, const char 
 	for (const char *c = value; *c; c++) {
 		if (*c != ';' && *c != '#')
 			continue;
-		*to = value + trimmed(value, c);
-		if (*to < c || c == value)
+		if (c == value || isspace((unsigned char)c[-1]))
 			return NULL;
 		return "expected double quotation marks around a value with ';' or '#', or a space "
 		       "before a comment";
@@ -309,7 +311,6 @@ static const char *key_fault(const char *line, size_t *length)
 
 static void scan_key(struct scan *scan, const char *line)
 {
-	const char *value = "", *end = value;
 	size_t length;
 	const char *fault = key_fault(line, &length);
 
@@ -318,7 +319,7 @@ static void scan_key(struct scan *scan, const char *line)
 	if (!fault && !scan->section)
 		fault = "expected a [SECTION] before the first key";
 	if (!fault)
-		fault = value_fault(skip_space(strchr(line, '=') + 1), &value, &end);
+		fault = value_fault(skip_space(strchr(line, '=') + 1));
 	if (fault) {
 		problem_at(scan, line, fault);
 		return;
@@ -326,9 +327,7 @@ static void scan_key(struct scan *scan, const char *line)
 	struct conf_setting *at =
 		append(scan->source, scan->section, strlen(scan->section), line, length);
 
-	if (at && !(at->value = strndup(value, (size_t)(end - value))))
-		drop_newest(scan->source);
-	if (!at || !at->value) {
+	if (!at) {
 		scan->err = -ENOMEM;
 		return;
 	}
@@ -339,7 +338,9 @@ static void scan_key(struct scan *scan, const char *line)
 		problem(scan, "duplicate key %s.%s, first on line %u", at->section, at->key,
 		        earlier->line);
 		drop_newest(scan->source);
+		return;
 	}
+	fprintf(scan->good, "%s\n", line);
 }
 
 static void scan_line(struct scan *scan, const char *bytes, size_t length)
@@ -389,6 +390,66 @@ static void scan_file(struct scan *scan, const char *data, size_t size)
 	}
 }
 
+/* Suppresses the messages of iniparser: the scan has reported every problem. */
+__attribute__((format(printf, 1, 2))) static int keep_quiet(const char *format, ...)
+{
+	(void)format;
+	return 0;
+}
+
+/* Loads a file in memory with iniparser, which takes paths only. NULL: errno has the reason. */
+static dictionary *load_dictionary(FILE *good)
+{
+	char path[32];
+
+	if (fflush(good) || ferror(good))
+		return NULL;
+	snprintf(path, sizeof path, "/proc/self/fd/%d", fileno(good));
+	iniparser_set_error_callback(keep_quiet);
+	errno = ENOMEM; /* unless the call has another reason */
+	return iniparser_load(path);
+}
+
+/* Gives every key of the scan its value. 0 or -errno. */
+static int take_values(struct conf_source *s, FILE *good)
+{
+	dictionary *values = load_dictionary(good);
+	int err = values ? 0 : -errno;
+
+	for (size_t i = 0; i < s->count && !err; i++) {
+		struct conf_setting *at = &s->setting[i];
+		char name[2 * LINE_BYTES_MAX + 2];
+
+		if (!at->key)
+			continue;
+		snprintf(name, sizeof name, "%s:%s", at->section, at->key);
+		at->value = strdup(iniparser_getstring(values, name, ""));
+		if (!at->value)
+			err = -ENOMEM;
+	}
+	if (values)
+		iniparser_freedict(values);
+	return err;
+}
+
+/* A file in memory, or NULL with the reason in errno. The first call makes it and later calls use
+ * it again: the sandbox forbids another. */
+static FILE *open_memory(void)
+{
+	static int memory = -1;
+
+	if (memory < 0)
+		memory = memfd_create("darkroom-conf", MFD_CLOEXEC);
+	if (memory < 0 || ftruncate(memory, 0) || lseek(memory, 0, SEEK_SET))
+		return NULL;
+	int fd = fcntl(memory, F_DUPFD_CLOEXEC, 0);
+	FILE *f = fd < 0 ? NULL : fdopen(fd, "w+");
+
+	if (fd >= 0 && !f)
+		close(fd);
+	return f;
+}
+
 /* Appends the settings of the file at s->path. Returns as conf_source_read(). */
 static int read_file(struct conf_source *s, struct text *errors)
 {
@@ -398,15 +459,19 @@ static int read_file(struct conf_source *s, struct text *errors)
 		data ? opener_read(s->path, OPENER_READ, data, FILE_BYTES_MAX + 1, NULL) : -ENOMEM;
 	int err = size < 0 ? (int)size : (size_t)size > FILE_BYTES_MAX ? -EFBIG : 0;
 
+	if (!err && !(scan.good = open_memory()))
+		err = -errno;
 	if (!err) {
 		scan_file(&scan, data, (size_t)size);
-		err = scan.err == -ENOMEM ? -ENOMEM : 0;
+		err = scan.err == -ENOMEM ? -ENOMEM : take_values(s, scan.good);
 	}
 	if (err == -EFBIG)
 		text_printf(errors, "%s: more than %zu bytes: not a configuration file\n", s->path,
 		            FILE_BYTES_MAX);
 	else if (err)
 		text_printf(errors, "%s: cannot be read: %s\n", s->path, strerror(-err));
+	if (scan.good)
+		fclose(scan.good);
 	free(data);
 	return err ? err : scan.err;
 }
