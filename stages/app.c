@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "background/background.h"
@@ -38,11 +37,7 @@ static struct {
 
 static struct app parts = { &own.http, &own.images, &own.background, &own.counters };
 
-static struct report_source reported = {
-	.parts = &parts,
-	.process = &own.process,
-	.token_count_max = 1000, /* of at most 160 bytes each */
-};
+static struct report_source reported = { .parts = &parts, .process = &own.process };
 
 static struct plan plan;        /* scratch; main thread */
 static unsigned step_count_max; /* of all levels of the configuration that was built last */
@@ -204,10 +199,10 @@ static bool app_is_busy(void)
 static int app_tick(void)
 {
 	/* This thread changes the configuration and the schedule, so both stay valid here. */
-	eventfd_t ignored;
+	int http_ms = stats_stream_tick(&own.admin.stream, clock_ns(), stats_report, &reported),
+	    storage_ms = storage_tick(&own.images.storage);
 
-	(void)eventfd_read(own.admin.settings.wake_fd, &ignored); /* usually nothing has woken it */
-	return storage_tick(&own.images.storage);
+	return http_ms < 0 || (storage_ms >= 0 && storage_ms < http_ms) ? storage_ms : http_ms;
 }
 
 static const char *app_first_setting(void)
@@ -222,12 +217,12 @@ static void app_end_setting(int result, const char *report)
 	setting_queue_end(&own.admin.settings, own.graph, result, report);
 }
 
-static void app_stats(struct text *to)
+static bool app_watch(int fd)
 {
-	struct report_source source = reported;
-
-	source.token_count_max = 0; /* the answer must fit into the buffer of a socket */
-	stats_report(&source, to);
+	if (!stats_stream_has_room(&own.admin.stream))
+		return false;
+	stats_stream_add(&own.admin.stream, fd);
+	return true;
 }
 
 static void app_serve_agent(void)
@@ -238,6 +233,7 @@ static void app_serve_agent(void)
 static void app_close_admin(void)
 {
 	http_server_close_admin(&own.http);
+	stats_stream_close(&own.admin.stream);
 }
 
 static bool app_has_closed_admin(void)
@@ -333,7 +329,7 @@ const struct program app_program = {
 	.drain = app_drain,
 	.is_busy = app_is_busy,
 	.tick = app_tick,
-	.wake_fd = &own.admin.settings.wake_fd,
+	.wake_fd = &own.admin.stream.wake_fd,
 	.must_restart = app_must_restart,
 	.stop = app_stop,
 	.fini = app_fini,
@@ -342,13 +338,13 @@ const struct program app_program = {
 	.url = own.http.listeners.url,
 	.describe = app_describe,
 	.images_stored = &own.counters.images_stored,
-	.stats = app_stats,
 	.remake = app_remake,
 	.quotas = app_quotas,
 	.admin = { .agent_fd = &own.admin.agent_fd,
 	           .serve_agent = app_serve_agent,
 	           .first_setting = app_first_setting,
 	           .end_setting = app_end_setting,
+	           .watch = app_watch,
 	           .close = app_close_admin,
 	           .has_closed = app_has_closed_admin },
 };

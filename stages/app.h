@@ -60,7 +60,6 @@ struct report_source {
 	struct graph *graph;
 	struct process *process;
 	uint64_t start_ns;
-	unsigned token_count_max; /* in /stats */
 };
 
 /* Append the whole document. Any thread, in a visit. */

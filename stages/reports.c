@@ -28,6 +28,7 @@
 #include "telemetry/metrics_text.h"
 #include "telemetry/process.h"
 
+#define TOKENS_OF_STATS 1000 /* of at most 160 bytes each */
 #define TOKENS_OF_QUOTAS 400 /* lines of at most 160 bytes, in an answer of 64 KB */
 
 #ifdef __clang__
@@ -388,7 +389,7 @@ static void store_json(const struct report *r, struct json *j)
 		json_bool(j, "is_counted", r->usage.is_complete);
 		json_array(j, "tokens");
 		usage_each(&r->source->parts->images->store.usage, token_json,
-		           &(struct tokens_left){ j, r->source->token_count_max });
+		           &(struct tokens_left){ j, TOKENS_OF_STATS });
 		json_array_end(j);
 	}
 	if (images->storage.objects) {

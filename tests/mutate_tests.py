@@ -56,6 +56,7 @@ HTTP = {
     "stages/conn/listeners.c": ["test_start.py"],
     "stages/http/response.c": ["test_files.py", "test_slow_disk.py"],
     "stages/resource/authorization.c": ["test_signed.py"],
+    "stages/resource/stats_stream.c": ["test_stream.py"],
     "stages/http_parse.c": ["test_http_syntax.py", "test_proxy.py", "test_errors.py"],
     "stages/s3/": ["test_s3.py", "test_s3_keys.py"],
     "stages/s3/s3_objects.c": ["test_s3.py", "test_s3_orphans.py"],

@@ -57,12 +57,10 @@ static bool make_line(char *const *words, size_t count, struct text *line)
 	return !line->overflowed;
 }
 
-/* Returns a socket that is connected to the daemon at the path, or -1 with the reason in errno.
- * Calls on it wait for that time at most. */
-static int connect_to(const char *path, unsigned wait_s)
+int ctl_connect(const char *path)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	const struct timeval wait = { .tv_sec = wait_s };
+	const struct timeval wait = { .tv_sec = WAIT_S };
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
@@ -78,14 +76,13 @@ static int connect_to(const char *path, unsigned wait_s)
 	return -1;
 }
 
-/* Returns why there is no answer. */
-static const char *reason(int err)
+int ctl_report(const char *path, int err)
 {
-	return err == ENOENT || err == ECONNREFUSED ? "no daemon listens there"
-	       : err == EACCES ? "only root and the daemon's own user may use it"
-	       : err == EAGAIN ? "the daemon does not answer"
-	       : err == EPROTO ? "the process that listens there is not darkroomd"
-	                       : strerror(err);
+	if (err == ENOENT || err == ECONNREFUSED)
+		return fail("%s: no daemon listens there", path);
+	if (err == EACCES)
+		return fail("%s: only root and the daemon's own user may use it", path);
+	return fail("%s: %s", path, strerror(err == EAGAIN ? ETIMEDOUT : err));
 }
 
 int ctl_find(const struct conf *conf, char path[CONF_SOCKET_MAX])
@@ -115,6 +112,14 @@ static int ask(int fd, const char *line)
 	return n < 0 ? -1 : status[0] - '0';
 }
 
+static int fail_to_read(const char *path)
+{
+	return fail("%s: %s", path,
+	            errno == EAGAIN   ? "the daemon does not answer"
+	            : errno == EPROTO ? "the process that listens there is not darkroomd"
+	                              : strerror(errno));
+}
+
 /* Prints the rest of the answer as it arrives. is_quiet: only if it reports a failure. is_trace: it
  * must not be empty. Returns the exit status. */
 static int print_answer(int fd, const char *path, int status, bool is_quiet, bool is_trace)
@@ -128,7 +133,7 @@ static int print_answer(int fd, const char *path, int status, bool is_quiet, boo
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
-			return fail("%s: %s", path, reason(errno));
+			return fail_to_read(path);
 		if (is_empty && out == stderr)
 			fputs("darkroomd ctl: ", out);
 		if (is_quiet && out == stdout && !is_trace)
@@ -157,23 +162,27 @@ int ctl_run(const struct conf *conf, char *const *words, size_t count, bool is_q
 		return fail("a trace is binary: expected a file, such as: ctl trace 10 >FILE");
 	if (ctl_find(conf, path))
 		return CTL_REFUSED;
-	int fd = connect_to(path, WAIT_S), status = fd < 0 ? -1 : ask(fd, line.data);
+	int fd = ctl_connect(path);
 
-	status = status < 0 ? fail("%s: %s", path, reason(errno))
+	if (fd < 0)
+		return ctl_report(path, errno);
+	int status = ask(fd, line.data);
+
+	status = status < 0 ? fail_to_read(path)
 	                    : print_answer(fd, path, status, is_quiet, is_trace);
-	if (fd >= 0)
-		close(fd);
+	close(fd);
 	return status;
 }
 
-int ctl_ask_at(const char *path, const char *line, unsigned wait_s, struct text *answer,
-               const char **why)
+int ctl_ask(const struct conf *conf, const char *line, struct text *answer)
 {
-	char words[CTL_LINE_MAX], buffer[65536];
-	int fd = connect_to(path, wait_s), status = -1;
+	char path[CONF_SOCKET_MAX], words[CTL_LINE_MAX], buffer[4096];
+	int length = snprintf(words, sizeof words, "%s\n", line);
 
-	if (fd >= 0 && snprintf(words, sizeof words, "%s\n", line) < (int)sizeof words)
-		status = ask(fd, words);
+	if (ctl_path(conf, path) || !*path || length >= (int)sizeof words)
+		return -1;
+	int fd = ctl_connect(path), status = fd < 0 ? -1 : ask(fd, words);
+
 	for (ssize_t n = 1; status >= 0 && n != 0;) {
 		n = recv(fd, buffer, sizeof buffer, 0);
 		if (n > 0)
@@ -181,16 +190,7 @@ int ctl_ask_at(const char *path, const char *line, unsigned wait_s, struct text 
 		else if (n < 0 && errno != EINTR)
 			status = -1;
 	}
-	*why = reason(errno);
 	if (fd >= 0)
 		close(fd);
 	return status;
-}
-
-int ctl_ask(const struct conf *conf, const char *line, struct text *answer)
-{
-	char path[CONF_SOCKET_MAX];
-	const char *why;
-
-	return ctl_path(conf, path) || !*path ? -1 : ctl_ask_at(path, line, WAIT_S, answer, &why);
 }

@@ -17,19 +17,27 @@
 struct text;
 
 #define CTL_LINE_MAX 1024 /* bytes of a command, with its end */
-#define CTL_ANSWER_MAX ((size_t)1 << 20)
+#define CTL_ANSWER_MAX ((size_t)64 << 10)
 
 enum ctl_status {
 	CTL_DONE = 0,
 	CTL_REFUSED = 1,
 	CTL_USAGE = 2,
 	CTL_CHANGED, /* not sent: CTL_DONE, once the change is applied */
-	CTL_TRACE    /* not sent: CTL_DONE, and a trace follows until the daemon closes */
+	CTL_TRACE,   /* not sent: CTL_DONE, and a trace follows until the daemon closes */
+	CTL_TOP      /* not sent: CTL_DONE, and the events of /stats/stream follow */
 };
 
 /* Writes the socket's path of the configuration; "": no socket. Returns 0, or -ENAMETOOLONG with
  * the beginning of the path. Any thread. */
 int ctl_path(const struct conf *conf, char path[CONF_SOCKET_MAX]);
+
+/* Returns a socket that is connected to the daemon at the path, or -1 with the reason in errno.
+ * Calls on it wait for at most a minute. Main thread. */
+int ctl_connect(const char *path);
+
+/* Prints why ctl_connect() failed. Returns CTL_REFUSED. */
+int ctl_report(const char *path, int err);
 
 /* Writes the path that the client connects to. Returns CTL_DONE, or CTL_REFUSED, reported. */
 int ctl_find(const struct conf *conf, char path[CONF_SOCKET_MAX]);
@@ -46,9 +54,5 @@ int top_run(const struct conf *conf, bool is_once);
 /* Sends a line to the daemon of the configuration and appends its answer. Returns CTL_DONE,
  * CTL_REFUSED or CTL_USAGE, or -1 if no daemon answers, and prints nothing. Main thread. */
 int ctl_ask(const struct conf *conf, const char *line, struct text *answer);
-
-/* The same of the daemon at a path, whose answer is waited for so long; -1: *why has the reason. */
-int ctl_ask_at(const char *path, const char *line, unsigned wait_s, struct text *answer,
-               const char **why);
 
 #endif

@@ -105,12 +105,13 @@ static enum ctl_status run_trace(struct reload *r, char *arguments, struct text 
 	return CTL_TRACE;
 }
 
-/* The client makes tables of the figures: top.c. */
+/* The socket becomes a watcher of /stats/stream. The client shows it: top.h. */
 static enum ctl_status run_top(struct reload *r, char *arguments, struct text *answer)
 {
+	(void)r;
 	(void)arguments;
-	r->program->stats(answer);
-	return CTL_DONE;
+	(void)answer;
+	return CTL_TOP;
 }
 
 /* For darkroomd store remake, which has added images to the queue. */

@@ -92,11 +92,21 @@ static void hand_over(struct ctl_client *c, const struct reload *r)
 	c->fd = -1;
 }
 
+/* Answers, and lets the program write the figures to the client's socket. */
+static void watch_figures(const struct ctl_client *c, const struct reload *r)
+{
+	const struct program *p = r->program;
+
+	if (p->admin.watch(c->fd)) /* they are written later, by the main thread */
+		answer(c, CTL_DONE, "");
+	else
+		answer(c, CTL_REFUSED, "too many clients read the figures\n");
+}
+
 /* Runs the command of the line. Returns whether the client was answered, or is another's now. */
 static bool run_line(struct ctl_client *c, struct reload *r)
 {
-	if (strcmp(c->line, "top") != 0) /* which asks twice a second */
-		log_info("control socket: %s", c->line);
+	log_info("control socket: %s", c->line);
 	text_init_growable(&c->message, CTL_ANSWER_MAX);
 	enum ctl_status status = ctl_command(r, c->line, &c->message);
 
@@ -104,7 +114,10 @@ static bool run_line(struct ctl_client *c, struct reload *r)
 	c->answer_ns = r->answer_ns;
 	if (c->is_due)
 		return false;
-	answer(c, status == CTL_TRACE ? CTL_DONE : status, c->message.data);
+	if (status == CTL_TOP)
+		watch_figures(c, r);
+	else
+		answer(c, status == CTL_TRACE ? CTL_DONE : status, c->message.data);
 	text_fini(&c->message);
 	if (status == CTL_TRACE)
 		hand_over(c, r);

@@ -28,6 +28,9 @@ struct program_admin {
 	 * wake_fd is readable when one arrives. */
 	const char *(*first_setting)(void);
 	void (*end_setting)(int result, const char *report);
+	/* Writes the figures to a copy of the socket, as events of /stats/stream. Returns false if
+	 * too many clients read them. */
+	bool (*watch)(int fd);
 	/* After a drain: ends the connections of such clients. */
 	void (*close)(void);
 	bool (*has_closed)(void);
@@ -73,8 +76,6 @@ struct program {
 	const char *url; /* of the first listener */
 	const _Atomic uint64_t *images_stored;
 	void (*describe)(struct text *to); /* "3 images in flight, ..." */
-	/* Appends the document of /stats. */
-	void (*stats)(struct text *to);
 	/* Looks for images that are to be remade, and appends the counters as a line of JSON. */
 	void (*remake)(struct text *to);
 	/* Appends what each token may use, and uses. */

@@ -1,10 +1,10 @@
 /*
  * top.c - darkroomd ctl top: a table of differences between documents of /stats, which refreshes.
  *
- * darkroom-http(7) describes the documents, which are not trusted. The daemon is asked for them
- * over the control socket. The operator's page computes the same figures. Each table is drawn over
- * the last one, with the escapes of ANSI terminals. The terminal's modes stay as they are, so a
- * signal may end the process at any time. Main thread.
+ * darkroom-http(7) describes the documents, which are not trusted. They arrive as events of
+ * /stats/stream over the control socket. The operator's page computes the same figures. Each table
+ * is drawn over the last one, with the escapes of ANSI terminals. The terminal's modes stay as they
+ * are, so a signal may end the process at any time. Main thread.
  */
 #include "ctl.h"
 
@@ -14,18 +14,18 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <time.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/check.h"
-#include "base/clock.h"
 #include "base/json_reader.h"
 #include "base/text.h"
 #include "telemetry/histogram.h"
 
+#define LINE_MAX_BYTES (1 << 20) /* a document is shorter */
 #define TABLE_MAX (64 << 10)
-#define PERIOD_NS (500 * NS_PER_MS) /* between two documents */
-#define SILENCE_S 3                 /* without figures, after which the table has a line about it */
+#define DATA "data: "
+#define SILENCE_S 3 /* without figures, after which the table has a line about it */
 #define ONCE_SILENCE_S 20
 #define ONCE_DOCUMENTS 3 /* rates of one second */
 #define DOCUMENTS_MAX 11 /* half a second each: the figures are those of five seconds */
@@ -281,30 +281,62 @@ static void put_table(const struct history *h, struct text *to)
 
 struct top {
 	char path[CONF_SOCKET_MAX];
-	unsigned silence_s;
+	int silence_s;
+	FILE *daemon; /* NULL: not connected */
 	struct history history;
-	char table[TABLE_MAX], trouble[256];
+	char line[LINE_MAX_BYTES], table[TABLE_MAX];
 };
 
-/* Adds a document. Returns NULL, or why that failed: one line of printable text. */
+/* Connects if there is no connection. Returns 0 or -errno. */
+static int connect_daemon(struct top *t)
+{
+	const struct timeval wait = { .tv_sec = t->silence_s };
+	int fd = t->daemon ? -1 : ctl_connect(t->path);
+
+	if (t->daemon)
+		return 0;
+	/* EPIPE: the daemon refuses, and its answer can still be read. */
+	if (fd >= 0 && (send(fd, "top\n", 4, MSG_NOSIGNAL) == 4 || errno == EPIPE) &&
+	    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof wait) == 0 &&
+	    (t->daemon = fdopen(fd, "r")))
+		return 0;
+	int err = -errno;
+
+	if (fd >= 0)
+		close(fd);
+	return err;
+}
+
+/* Reads a line without its end. Returns false with the reason in errno; 0: the connection ended. */
+static bool read_line(struct top *t)
+{
+	errno = 0;
+	bool is_read = fgets(t->line, sizeof t->line, t->daemon);
+
+	t->line[strcspn(t->line, "\n")] = '\0';
+	return is_read;
+}
+
+/* Reads until a document has been added. Returns NULL, or why that failed: one line of text. */
 static const char *read_document(struct top *t)
 {
-	const char *why;
-	struct text answer;
-	int err = 0;
+	while (read_line(t)) {
+		if (strncmp(t->line, DATA, strlen(DATA)) == 0) {
+			int err = history_add(&t->history, t->line + strlen(DATA));
 
-	text_init_growable(&answer, CTL_ANSWER_MAX);
-	int status = ctl_ask_at(t->path, "top", t->silence_s, &answer, &why);
-
-	if (status == CTL_DONE && (err = history_add(&t->history, answer.data)))
-		why = err == -EPROTO ? "the figures are those of another version" : strerror(-err);
-	else if (status > CTL_DONE) /* why it refuses */
-		why = answer.data;
-	snprintf(t->trouble, sizeof t->trouble, "%.*s", (int)strcspn(why, "\n"), why);
-	for (char *p = t->trouble; *p; p++)
-		*p = *p >= 0x20 && *p < 0x7F ? *p : '?';
-	text_fini(&answer);
-	return status == CTL_DONE && !err ? NULL : t->trouble;
+			return err == -EPROTO ? "the figures are those of another version"
+			       : err          ? strerror(-err)
+			                      : NULL;
+		}
+		if ((*t->line == '1' || *t->line == '2') && read_line(t)) { /* why it refuses */
+			for (char *p = t->line; *p; p++)
+				*p = *p >= 0x20 && *p < 0x7F ? *p : '?';
+			return t->line;
+		}
+	}
+	return errno == EAGAIN ? "the daemon does not answer"
+	       : errno         ? strerror(errno)
+	                       : "the daemon has closed the connection";
 }
 
 /* Prints the table. live: over the last one, and as much as the terminal has room for. */
@@ -334,11 +366,16 @@ static bool print_table(struct top *t, bool is_live, const char *trouble)
 
 static int run(struct top *t, bool is_live)
 {
-	const struct timespec period = { .tv_nsec = PERIOD_NS };
+	const char *trouble = NULL;
+	int err = connect_daemon(t);
 
-	for (;; nanosleep(&period, NULL)) {
-		const char *trouble = read_document(t);
-
+	if (err)
+		return ctl_report(t->path, -err);
+	for (;;) {
+		err = connect_daemon(t);
+		trouble = err == -ENOENT || err == -ECONNREFUSED ? "no daemon listens there"
+		          : err                                  ? strerror(-err)
+		                                                 : read_document(t);
 		if (trouble && (!is_live || !t->history.count)) {
 			fprintf(stderr, "darkroomd ctl: %s: %s\n", t->path, trouble);
 			return CTL_REFUSED;
@@ -351,6 +388,12 @@ static int run(struct top *t, bool is_live)
 		}
 		if (!is_live)
 			return CTL_DONE;
+		if (!trouble)
+			continue;
+		if (t->daemon)
+			fclose(t->daemon);
+		t->daemon = NULL;
+		sleep(1);
 	}
 }
 
@@ -364,6 +407,8 @@ int top_run(const struct conf *conf, bool is_once)
 	t.silence_s = is_live ? SILENCE_S : ONCE_SILENCE_S;
 	if (status == CTL_DONE)
 		status = run(&t, is_live);
+	if (t.daemon)
+		fclose(t.daemon);
 	history_clear(&t.history);
 	return status;
 }

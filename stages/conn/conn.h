@@ -244,6 +244,8 @@ struct conn {
 	struct problem problem;
 	bool has_responded;     /* the response is written: a later error can only close */
 	uint64_t disk_start_ns; /* the client, to which a rate applies, waits for the disk */
+	/* of an endless response whose header is written: passes the socket on */
+	void (*pass_on)(struct conn *c);
 	struct response response;
 };
 

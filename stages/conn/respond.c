@@ -190,6 +190,8 @@ static void written(struct visit *v, struct conn *c)
 	visit_charge(v, &c->event);
 	count_request(c);
 	access_log_request(c, true);
+	if (c->response.is_endless && c->request.method != METHOD_HEAD)
+		c->pass_on(c);
 	response_reset(&c->response);
 	conn_drop_body(c); /* what conn_count_response() counted */
 	c->has_responded = true;

@@ -23,6 +23,7 @@ enum route_kind {
 	ROUTE_HEALTHZ,
 	ROUTE_READYZ,
 	ROUTE_STATS,
+	ROUTE_STREAM,
 	ROUTE_METRICS,
 	ROUTE_PAGE,     /* files of page_files.h, in the order of enum page_audience: for all */
 	ROUTE_OPERATOR, /* for operators */

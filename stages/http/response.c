@@ -171,7 +171,7 @@ bool response_finish(struct response *r, const char *connection, bool is_head)
 	uint64_t length = r->file >= 0 ? r->file_left : text;
 
 	/* RFC 9110 8.6: none with 204; with 304 it would have to be the length of the 200. */
-	if (r->status != 204 && r->status != 304) {
+	if (r->status != 204 && r->status != 304 && !r->is_endless) {
 		text_puts(&r->head, "Content-Length: ");
 		text_uint(&r->head, length);
 		text_puts(&r->head, "\r\n");

@@ -34,6 +34,7 @@ struct response {
 	bool is_copied;     /* response_copied() was called */
 	off_t read_ahead;   /* where the part of the file ends that was read for this response */
 	size_t sent;        /* of head and body text together */
+	bool is_endless;    /* no Content-Length: what follows ends with the connection */
 	size_t body_length; /* bytes of the text; to send: 0 for HEAD */
 	char buffer[RESPONSE_HEAD_MAX];
 };

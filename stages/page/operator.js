@@ -1,5 +1,5 @@
 // The operator's page: what the stages, the queues and the threads do now. All figures are
-// differences of two documents of /stats; darkroom-http(7) describes their members.
+// differences of two documents of /stats/stream; darkroom-http(7) describes their members.
 'use strict';
 
 const COLOURS = ['#7a869a', '#a1887f', '#8e6cc9', '#2f7de1', '#1fa187', '#c98a1b', '#d1495b', '#6b8e23', '#5c6bc0'];
@@ -362,25 +362,21 @@ for (const input of document.querySelectorAll('[data-key]')) input.addEventListe
 $('control').addEventListener('submit', (e) => e.preventDefault());
 loadControl();
 
-// The figures are read only while somebody looks.
-let watching = null;
-async function watch() {
-  if (watching || document.hidden) return;
-  const mine = watching = {};
-  while (watching === mine) {
-    try {
-      const answer = await fetch('/stats');
-      if (!answer.ok) throw new Error(answer.statusText);
-      show(await answer.json());
-    } catch {
-      $('state').className = 'bad';
-      $('state').textContent = 'no connection to the server; trying again';
-    }
-    await new Promise((done) => setTimeout(done, 500));
-  }
+// The stream is open only while somebody looks. A page that was left is kept by the browser, and its
+// stream would take one of the few connections to this server.
+let stream = null;
+function watch() {
+  if (stream || document.hidden) return;
+  stream = new EventSource('/stats/stream');
+  stream.onmessage = (message) => show(JSON.parse(message.data));
+  stream.onerror = () => {
+    $('state').className = 'bad';
+    $('state').textContent = 'no connection to the server; trying again';
+  };
 }
 function unwatch() {
-  watching = null;
+  if (stream) stream.close();
+  stream = null;
 }
 addEventListener('pageshow', watch);
 addEventListener('pagehide', unwatch);

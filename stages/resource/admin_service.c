@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -26,8 +25,6 @@ void setting_queue_submit(struct setting_queue *c, struct setting_job *job)
 	pthread_mutex_lock(&c->lock);
 	STAILQ_INSERT_TAIL(&c->jobs, job, next);
 	pthread_mutex_unlock(&c->lock);
-	(void)eventfd_write(c->wake_fd,
-	                    1); /* it fails only if the descriptor is readable already */
 }
 
 struct setting_job *setting_queue_first(struct setting_queue *c)
@@ -122,23 +119,16 @@ void admin_serve_agent(const struct admin_service *a, struct http_server *http)
 
 int admin_service_init(struct admin_service *a)
 {
-	struct setting_queue *c = &a->settings;
-
 	a->agent_fd = -1;
-	pthread_mutex_init(&c->lock, NULL);
-	STAILQ_INIT(&c->jobs);
-	c->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (c->wake_fd >= 0)
-		return 0;
-	int err = -errno;
-
-	log_error("settings: cannot make an eventfd: %s; the daemon ends", strerror(-err));
-	return err;
+	pthread_mutex_init(&a->settings.lock, NULL);
+	STAILQ_INIT(&a->settings.jobs);
+	return stats_stream_open(&a->stream);
 }
 
 void admin_service_fini(struct admin_service *a)
 {
-	close(a->settings.wake_fd);
+	stats_stream_close(&a->stream);
+	close(a->stream.wake_fd);
 	if (a->agent_fd >= 0)
 		close(a->agent_fd);
 }

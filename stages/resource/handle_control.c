@@ -149,5 +149,6 @@ enum conn_step handle_control(struct visit *v, struct conn *c)
 	job->instance = c->instance;
 	conn_ask(v, c, controlled);
 	setting_queue_submit(&admin->settings, job);
+	stats_stream_wake(&admin->stream);
 	return CONN_STEP_GONE;
 }

@@ -161,6 +161,26 @@ static enum conn_step handle_report(struct conn *c, enum io_report which, const 
 	return respond_finish(c);
 }
 
+/* The main thread continues the response: admin_service.h. */
+static void begin_stream(struct conn *c)
+{
+	stats_stream_add(&c->io->http->admin->stream, c->fd);
+}
+
+static enum conn_step handle_stream(struct conn *c)
+{
+	if (!stats_stream_has_room(&c->io->http->admin->stream)) {
+		problem_set(&c->problem, 503, "overloaded", "%u clients read the stream",
+		            STATS_WATCHERS_MAX);
+		return respond_problem(c);
+	}
+	respond_start(c, 200, 1);
+	respond_content(c, "text/event-stream");
+	c->pass_on = begin_stream;
+	c->response.is_endless = c->closes = true;
+	return respond_finish(c);
+}
+
 enum conn_step handle_request(struct visit *v, struct conn *c)
 {
 	if (c->request.method == METHOD_OPTIONS)
@@ -177,6 +197,8 @@ enum conn_step handle_request(struct visit *v, struct conn *c)
 		return respond_text(c, "ok\n");
 	case ROUTE_READYZ:
 		return handle_readyz(c);
+	case ROUTE_STREAM:
+		return handle_stream(c);
 	case ROUTE_METRICS:
 		return handle_report(c, IO_METRICS, METRICS_CONTENT_TYPE);
 	case ROUTE_GRAPH:

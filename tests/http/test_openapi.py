@@ -10,7 +10,7 @@ import pytest
 import openapi
 from client import Answer
 from darkroom import ROOT
-from test_stats import documented
+from test_stream import documented
 
 MANUAL = (ROOT / "stages/http/darkroom-http.7").read_text()
 PROBLEMS = ROOT / "stages/http/problem.c"

@@ -73,13 +73,13 @@ def test_graph_agrees_with_stats_and_the_policy_can_be_switched(start, browse):
      " document.dispatchEvent(new Event('visibilitychange')))",
      "(delete document.hidden, document.dispatchEvent(new Event('visibilitychange')))"),
 ])
-def test_figures_are_read_only_while_somebody_looks(start, browse, leave, come_back):
+def test_stream_is_open_only_while_somebody_looks(start, browse, leave, come_back):
     daemon, page = start(*OPERATOR, *PUBLIC), browse()
     page.open(admin_url(daemon))
     assert page.wait("document.querySelectorAll('#stages tbody tr').length === 10")
-    assert page.js("watching !== null")
+    assert page.js("stream.readyState") == 1
     page.js(leave)
-    assert page.js("watching === null")
+    assert page.js("stream") is None
     daemon.image(SAMPLES[0].read_bytes())
     page.js(come_back)
     assert eventually(lambda: int(table(page)["jpeg_decode"][5]) == 1)
@@ -132,14 +132,16 @@ def test_page_and_stats_count_what_clients_count(start, browse):
 
 def test_operators_part_is_not_at_the_public_address(start):
     daemon = start(*OPERATOR, *PUBLIC, "server.admin_on_public=no")
-    paths = ("/operator", "/operator.js", "/operator.css", "/stats", "/metrics", "/graph", "/control")
+    paths = ("/operator", "/operator.js", "/operator.css", "/stats", "/stats/stream",
+             "/metrics", "/graph", "/control")
     for path in paths:
         assert daemon.get(path).status == 404, path
     with daemon.client() as c:
         assert switch(c).status == 404
     with daemon.admin() as c:  # they exist
         for path in paths:
-            assert c.request("GET", path).status == 200, path
+            if path != "/stats/stream":
+                assert c.request("GET", path).status == 200, path
     assert b"/operator.js" not in daemon.get("/").body
     with daemon.admin() as c:
         assert b"/operator.js" in c.request("GET", "/").body

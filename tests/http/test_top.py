@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 import pictures
-from control import command, ctl
+from control import command, ctl, socket_of
 from darkroom import eventually, overrides, slow
 from darkroom import command as command_line
 from terminal import Terminal, pyte
@@ -79,6 +79,23 @@ def test_wrong_words_are_refused(start):
     assert done.returncode == 1 and "no daemon listens there" in done.stderr
 
 
+def test_clients_are_limited_as_watchers_of_the_stream(start):
+    """The daemon tells the one that is too many."""
+    daemon = start()
+    sockets = [socket.socket(socket.AF_UNIX) for _ in range(65)]
+    for s in sockets:
+        s.settimeout(slow(60))
+        s.connect(str(socket_of(daemon)))
+        s.sendall(b"top\n")
+        first = s.recv(2)
+        assert first == (b"1\n" if s is sockets[-1] else b"0\n")
+    done = ctl(daemon, "top", "--once")
+    assert done.returncode == 1 and "too many clients read the figures" in done.stderr
+    for s in sockets:
+        s.close()
+    assert eventually(lambda: ctl(daemon, "top", "--once").returncode == 0)
+
+
 def test_refusal_cannot_control_the_terminal(tmp_path):
     path = tmp_path / "control.sock"
     with socket.socket(socket.AF_UNIX) as listener:
@@ -88,7 +105,6 @@ def test_refusal_cannot_control_the_terminal(tmp_path):
         with subprocess.Popen(words, stderr=subprocess.PIPE) as process:
             client, _ = listener.accept()
             with client:
-                assert client.recv(100) == b"top\n"
                 client.sendall(b"1\n\x1b[2Jno\xc2\x9b\n")
             assert process.stderr.read().endswith(b": ?[2Jno??\n")
     assert process.returncode == 1

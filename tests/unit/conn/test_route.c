@@ -46,6 +46,7 @@ static void a_target_names_one_resource(void **state)
 	check_route("/page.js?1", ROUTE_PAGE, "");
 	check_route("/operator", ROUTE_OPERATOR, "");
 	check_route("/openapi.json", ROUTE_OPENAPI, "");
+	check_route("/stats/stream", ROUTE_STREAM, "");
 	check_route("/graph", ROUTE_GRAPH, "");
 	check_route("/control?scheduler.policy=mg1", ROUTE_CONTROL, "");
 	check_route("/page.html", ROUTE_NONE, "");
