@@ -47,7 +47,7 @@ struct io_listener {
 };
 
 /* Documents about the daemon. They take long to make, so the thread's connections share them. */
-enum io_report { IO_STATS, IO_METRICS, IO_GRAPH, IO_REPORT_COUNT };
+enum io_report { IO_STATS, IO_METRICS, IO_GRAPH_DOT, IO_GRAPH_SVG, IO_REPORT_COUNT };
 
 struct io_document {
 	struct document *last; /* a reference; NULL: none was made */

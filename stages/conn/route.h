@@ -29,6 +29,7 @@ enum route_kind {
 	ROUTE_OPERATOR, /* for operators */
 	ROUTE_OPENAPI,  /* the description of this interface, for all */
 	ROUTE_GRAPH,
+	ROUTE_GRAPH_SVG,
 	ROUTE_CONTROL,
 	ROUTE_COUNT
 };

@@ -127,8 +127,10 @@ static void write_report(struct conn *c, enum io_report which, struct text *to)
 		reports->stats(reports->source, to);
 	else if (which == IO_METRICS)
 		reports->metrics(reports->source, to);
+	else if (which == IO_GRAPH_SVG)
+		graph_draw_svg(c->io->http->graph, to);
 	else
-		graph_draw(c->io->http->graph, to);
+		graph_draw_dot(c->io->http->graph, to);
 }
 
 /* Makes the report again, unless that has been done too often: then the last one is shared. Returns
@@ -155,6 +157,10 @@ static enum conn_step handle_report(struct conn *c, enum io_report which, const 
 
 	respond_start(c, 200, 1);
 	respond_content(c, type);
+	if (which == IO_GRAPH_DOT || which == IO_GRAPH_SVG) {
+		response_text_field(&c->response, "Vary", "Accept");
+		response_text_field(&c->response, "Content-Security-Policy", "default-src 'none'");
+	}
 	c->response.body.overflowed = !d;
 	if (d)
 		response_share(&c->response, d, d->data, d->length);
@@ -181,6 +187,17 @@ static enum conn_step handle_stream(struct conn *c)
 	return respond_finish(c);
 }
 
+/* Returns whether the client asks for a picture, as browsers do. */
+static bool accepts_svg(const struct conn *c)
+{
+	struct slice rest = conn_fields(c), value;
+
+	while (head_find(&rest, "accept", &value))
+		if (field_has_word(value, "image/svg+xml"))
+			return true;
+	return false;
+}
+
 enum conn_step handle_request(struct visit *v, struct conn *c)
 {
 	if (c->request.method == METHOD_OPTIONS)
@@ -202,7 +219,11 @@ enum conn_step handle_request(struct visit *v, struct conn *c)
 	case ROUTE_METRICS:
 		return handle_report(c, IO_METRICS, METRICS_CONTENT_TYPE);
 	case ROUTE_GRAPH:
-		return handle_report(c, IO_GRAPH, "text/vnd.graphviz");
+		if (!accepts_svg(c))
+			return handle_report(c, IO_GRAPH_DOT, "text/vnd.graphviz");
+		/* fall through */
+	case ROUTE_GRAPH_SVG:
+		return handle_report(c, IO_GRAPH_SVG, "image/svg+xml");
 	case ROUTE_PAGE:
 	case ROUTE_OPERATOR:
 	case ROUTE_OPENAPI:

@@ -17,7 +17,7 @@ FLOODER, OTHER = "127.0.0.2", "127.0.0.3"
 CONNECTIONS = 16
 LARGE = pictures.photo_jpeg(1600, 1200, 3)
 SMALL = pictures.photo_jpeg(320, 240, 2)
-DEAR = ["/metrics", "/stats", "/graph", "/openapi.json"]
+DEAR = ["/metrics", "/stats", "/graph", "/graph.svg", "/openapi.json"]
 UNREAD_MAX = 256 << 10  # 128 KB, and what the kernel takes at once
 
 

@@ -3,6 +3,7 @@
 
 import concurrent.futures
 import re
+import xml.dom.minidom
 
 import pytest
 
@@ -133,7 +134,7 @@ def test_page_and_stats_count_what_clients_count(start, browse):
 def test_operators_part_is_not_at_the_public_address(start):
     daemon = start(*OPERATOR, *PUBLIC, "server.admin_on_public=no")
     paths = ("/operator", "/operator.js", "/operator.css", "/stats", "/stats/stream",
-             "/metrics", "/graph", "/control")
+             "/metrics", "/graph", "/graph.svg", "/control")
     for path in paths:
         assert daemon.get(path).status == 404, path
     with daemon.client() as c:
@@ -226,11 +227,47 @@ def test_public_address_never_switches(start):
 
 # ---- /graph ----
 
-def test_graph_has_every_edge_with_its_events(start):
+def check_line_is_seen(path, boxes):
+    """A line passes no box but its two ends."""
+    title = path.getElementsByTagName("title")[0].firstChild.data
+    ends = title.split(":")[0].split(" to ")
+    x0, y0, x1, y1, x2, y2 = (int(n) for n in re.findall(r"-?\d+", path.getAttribute("d")))
+    for step in range(101):
+        at = step / 100
+        x, y = (a * (1 - at) ** 2 + 2 * b * at * (1 - at) + c * at ** 2
+                for a, b, c in ((x0, x1, x2), (y0, y1, y2)))
+        for name, (left, top, width, height) in boxes.items():
+            assert name in ends or not (left < x < left + width and top < y < top + height), title
+
+
+def test_graph_is_dot_or_svg(start):
     daemon = start()
     daemon.image(pictures.photo_jpeg(64, 64, 2))
     dot = daemon.get("/graph")
     assert dot["content-type"] == "text/vnd.graphviz"
     assert re.search(rb"form_decode -> jpeg_decode \[label=1, ", dot.body)
+    for answer in (daemon.get("/graph.svg"),
+                   daemon.get("/graph", headers=[("Accept", "text/html, image/svg+xml;q=0.9")])):
+        assert answer["content-type"] == "image/svg+xml"
+        assert answer["content-security-policy"] == "default-src 'none'"
+        assert answer.body.count(b"<rect") == 11 and b"form_decode to jpeg_decode: 1<" in answer.body
+        svg = xml.dom.minidom.parseString(answer.body).documentElement
+    right, bottom = (int(n) for n in svg.getAttribute("viewBox").split()[2:])
+    boxes = [[int(rect.getAttribute(name)) for name in ("x", "y", "width", "height")]
+             for rect in svg.getElementsByTagName("rect") if rect.hasAttribute("x")]
+    margin = min(x for x, *_ in boxes)
+    assert margin == min(y for _, y, *_ in boxes) > 0
+    assert max(x + width for x, _, width, _ in boxes) == right - margin
+    assert max(y + height for _, y, _, height in boxes) == bottom - margin
+    names = [rect.parentNode.getElementsByTagName("text")[0].firstChild.data
+             for rect in svg.getElementsByTagName("rect") if rect.hasAttribute("x")]
+    for path in svg.getElementsByTagName("path")[1:]:
+        check_line_is_seen(path, dict(zip(names, boxes)))
+    assert answer.body.rindex(b"<path") < answer.body.index(b"<g><rect") < answer.body.rindex(
+        b"</g>\n<g") < answer.body.index(b'<text x="', answer.body.rindex(b"</g>\n<g"))
+    labels = [text.firstChild.data for text in svg.getElementsByTagName("text")]
+    edges = [title.firstChild.data for title in svg.getElementsByTagName("title")[1:]]
+    used = [edge.split(": ")[1] for edge in edges if not edge.endswith(": 0")]
+    assert 0 < len(used) < len(edges) and [n for n in labels if n.isdigit()] == used
     stats = daemon.get("/stats").json()
     assert len(re.findall(rb" -> ", dot.body)) == len(stats["edges"])

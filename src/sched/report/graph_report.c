@@ -1,6 +1,6 @@
 /*
  * graph_report.c - the workers' counters in three forms: JSON for /stats, metric families for
- * /metrics, and a picture of the graph.
+ * /metrics, and pictures of the graph.
  *
  * Workers write their counters without locks and continue counting, so that sums are snapshots.
  * They are made on request, in a visit.
@@ -631,6 +631,15 @@ void graph_metrics(struct graph *g, struct text *t)
 
 /* ---- the graph as a picture ---- */
 
+/* In SVG, stages are boxes around an empty middle, clockwise from the upper left. So the next stage
+ * of the pipeline is always beside, above or below, and the lines between others bend inwards. */
+
+#define BOX_WIDTH 190
+#define BOX_HEIGHT 84
+#define STEP_X 270
+#define STEP_Y 230
+#define DRAW_MARGIN 40
+
 /* Returns the width of a line: 1, and one more for each factor of four. */
 static double width_of(uint64_t events)
 {
@@ -643,7 +652,7 @@ static double mean_ms(const struct stage_sum *sum)
 	                          : 0;
 }
 
-void graph_draw(const struct graph *g, struct text *to)
+void graph_draw_dot(const struct graph *g, struct text *to)
 {
 	struct stage_sum sum;
 
@@ -667,4 +676,119 @@ void graph_draw(const struct graph *g, struct text *to)
 				            events ? "" : ", style=dotted");
 		}
 	text_puts(to, "}\n");
+}
+
+struct point {
+	double x, y;
+};
+
+static unsigned column_count(void)
+{
+	return graph_row_count > 5 ? (unsigned)(graph_row_count - 1) / 2 : 2;
+}
+
+/* Returns the middle of a stage's box. */
+static struct point place(unsigned stage)
+{
+	unsigned last = column_count(), column = stage, row = 0;
+
+	if (stage >= last) { /* at the right, below, or the last one at the left */
+		row = stage > last && stage <= 2 * last ? 2 : 1;
+		column = stage == last ? last - 1 : row == 2 ? 2 * last - stage : 0;
+	}
+	return (struct point){ DRAW_MARGIN + BOX_WIDTH / 2.0 + column * STEP_X,
+		               DRAW_MARGIN + BOX_HEIGHT / 2.0 + row * STEP_Y };
+}
+
+/* Returns where the line from the middle of a box towards another point leaves the box. */
+static struct point border(struct point box, struct point towards)
+{
+	double dx = towards.x - box.x, dy = towards.y - box.y;
+	double by_x = dx != 0 ? BOX_WIDTH / 2.0 / fabs(dx) : INFINITY;
+	double by_y = dy != 0 ? BOX_HEIGHT / 2.0 / fabs(dy) : INFINITY;
+	double part = by_x < by_y ? by_x : by_y;
+
+	return (struct point){ box.x + dx * part, box.y + dy * part };
+}
+
+/* Returns the point towards which an edge bends: to the left of its direction, so that edges of
+ * both directions stand apart, and to the middle if boxes are between its ends. */
+static struct point edge_bend(struct point a, struct point b)
+{
+	double dx = b.x - a.x, dy = b.y - a.y, length = hypot(dx, dy), bend = 18 / length + 0.1;
+	struct point via = { (a.x + b.x) / 2, (a.y + b.y) / 2 };
+
+	if (length > STEP_X)
+		via = (struct point){ DRAW_MARGIN +
+			                      (BOX_WIDTH + (column_count() - 1) * STEP_X) / 2.0,
+			              DRAW_MARGIN + BOX_HEIGHT / 2.0 + STEP_Y };
+	return (struct point){ via.x + dy * bend, via.y - dx * bend };
+}
+
+/* Appends the line, or its label, which stands above all lines. */
+static void edge_svg(const struct graph *g, unsigned from, unsigned to, bool is_label,
+                     struct text *t)
+{
+	uint64_t events = graph_edge_events(g, from, to);
+	struct point a = place(from), b = place(to), bend = edge_bend(a, b);
+
+	a = border(a, bend);
+	b = border(b, bend);
+	if (is_label && events)
+		text_printf(t, "<text x=\"%.0f\" y=\"%.0f\">%" PRIu64 "</text>\n",
+		            (a.x + 2 * bend.x + b.x) / 4, (a.y + 2 * bend.y + b.y) / 4 + 4, events);
+	if (is_label)
+		return;
+	text_printf(t,
+	            "<path d=\"M%.0f %.0fQ%.0f %.0f %.0f %.0f\" fill=\"none\" stroke=\"#447\" "
+	            "stroke-width=\"%.1f\"%s "
+	            "marker-end=\"url(#arrow)\"><title>%s to %s: %" PRIu64 "</title></path>\n",
+	            a.x, a.y, bend.x, bend.y, b.x, b.y, width_of(events),
+	            events ? "" : " stroke-dasharray=\"2 5\"", stage_name(from), stage_name(to),
+	            events);
+}
+
+static void edges_svg(const struct graph *g, bool is_label, struct text *t)
+{
+	for (unsigned i = 0; i < graph_row_count; i++)
+		for (unsigned k = 0; k < graph_row_count; k++)
+			if (is_edge(g, i, k) && i != k)
+				edge_svg(g, i, k, is_label, t);
+}
+
+static void stage_svg(const struct graph *g, unsigned i, struct text *t)
+{
+	struct point p = place(i);
+	struct stage_sum sum;
+
+	stage_sum_collect(&sum, &g->stage[i]);
+	text_printf(
+		t,
+		"<g><rect x=\"%.0f\" y=\"%.0f\" width=\"%d\" height=\"%d\" rx=\"8\" fill=\"#f3f5f8\" stroke=\"#667\"/>"
+		"<text font-weight=\"bold\" x=\"%.0f\" y=\"%.0f\">%s</text>"
+		"<text x=\"%.0f\" y=\"%.0f\">queued %" PRIu64 "</text>"
+		"<text x=\"%.0f\" y=\"%.0f\">%.3f ms, %" PRIu64 " events</text></g>\n",
+		p.x - BOX_WIDTH / 2.0, p.y - BOX_HEIGHT / 2.0, BOX_WIDTH, BOX_HEIGHT, p.x, p.y - 16,
+		stage_name(i), p.x, p.y + 6, sum.queued, p.x, p.y + 26, mean_ms(&sum), sum.events);
+}
+
+void graph_draw_svg(const struct graph *g, struct text *to)
+{
+	text_printf(to,
+	            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\">\n"
+	            "<title>The stages of darkroomd</title>\n"
+	            "<marker id=\"arrow\" viewBox=\"0 0 8 8\" refX=\"8\" refY=\"4\" "
+	            "markerUnits=\"userSpaceOnUse\" markerWidth=\"12\" markerHeight=\"12\" "
+	            "orient=\"auto\"><path d=\"M0 0L8 4L0 8z\" fill=\"#447\"/>"
+	            "</marker>\n<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n"
+	            "<g font-family=\"sans-serif\" font-size=\"14\" text-anchor=\"middle\">\n",
+	            2 * DRAW_MARGIN + ((int)column_count() - 1) * STEP_X + BOX_WIDTH,
+	            2 * DRAW_MARGIN + 2 * STEP_Y + BOX_HEIGHT);
+	edges_svg(g, false, to);
+	for (unsigned i = 0; i < graph_row_count; i++)
+		stage_svg(g, i, to);
+	text_puts(to, "<g font-size=\"11\" fill=\"#447\" stroke=\"#fff\" stroke-width=\"4\" "
+	              "paint-order=\"stroke\">\n");
+	edges_svg(g, true, to);
+	text_puts(to, "</g>\n</g>\n</svg>\n");
 }

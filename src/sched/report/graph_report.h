@@ -16,8 +16,9 @@ void graph_stats_json(struct graph *g, struct json *j);
 /* Appends the families of workers and stages. */
 void graph_metrics(struct graph *g, struct text *t);
 
-/* Appends the stage graph as a picture in the language of Graphviz. Each edge has the number of its
- * events since the start. */
-void graph_draw(const struct graph *g, struct text *to);
+/* Append the stage graph as a picture: in the language of Graphviz, or as SVG with a fixed layout.
+ * Each edge has the number of its events since the start. */
+void graph_draw_dot(const struct graph *g, struct text *to);
+void graph_draw_svg(const struct graph *g, struct text *to);
 
 #endif

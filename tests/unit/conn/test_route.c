@@ -47,7 +47,7 @@ static void a_target_names_one_resource(void **state)
 	check_route("/operator", ROUTE_OPERATOR, "");
 	check_route("/openapi.json", ROUTE_OPENAPI, "");
 	check_route("/stats/stream", ROUTE_STREAM, "");
-	check_route("/graph", ROUTE_GRAPH, "");
+	check_route("/graph.svg", ROUTE_GRAPH_SVG, "");
 	check_route("/control?scheduler.policy=mg1", ROUTE_CONTROL, "");
 	check_route("/page.html", ROUTE_NONE, "");
 	check_route("http://example.com", ROUTE_NONE, "");
