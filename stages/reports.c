@@ -568,7 +568,8 @@ static void overload(const struct admission_report *a, struct text *t)
 	seconds(t, "darkroom_overload_backlog_seconds", "Time that the admitted images take.",
 	        a->backlog_s);
 	seconds(t, "darkroom_overload_p90_seconds",
-	        "90th percentile of the response times of the last interval.", a->p90_s);
+	        "Last 90th percentile of the response times, of the worst class and size.",
+	        a->p90_s);
 }
 
 void metrics_report(const struct report_source *source, struct text *to)

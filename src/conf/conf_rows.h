@@ -365,20 +365,26 @@ SECTION_END(limits)
 SECTION(overload)
 CHOICE(overload, controller,
        CHOICES({ "backlog", CONF_CONTROLLER_BACKLOG }, { "welsh", CONF_CONTROLLER_WELSH },
-               { "off", CONF_CONTROLLER_OFF }),
+               { "rate", CONF_CONTROLLER_RATE }, { "codel", CONF_CONTROLLER_CODEL },
+               { "dagor", CONF_CONTROLLER_DAGOR }, { "off", CONF_CONTROLLER_OFF }),
        "backlog", LIVE,
        "What decides whether an upload is admitted:\n"
        "  backlog  as much is admitted as the machine, measured while it is busy, can\n"
        "           process within target_p90; a client that has had more than others\n"
        "           finds less room, and files of all sizes are refused equally often\n"
-       "  welsh    uploads per second, moved until target_p90 is met (SEDA, 2002)\n"
        "  off      nothing but limits.images_in_flight\n"
+       "and, for comparison, see darkroom-scheduling(7):\n"
+       "  welsh    uploads per second, moved until target_p90 is met (SEDA, 2002)\n"
+       "  rate     welsh, mended\n"
+       "  codel    by the time in the queue (RFC 8289)\n"
+       "  dagor    by priorities and the time in the queue (WeChat, 2018)\n"
        "Nothing is refused while a core has fewer than two images to process, or while\n"
        "a pool of threads still grows (scheduler.dynamic).")
 MS(overload, target_p90, 10, CONF_MS_PER_HOUR, "5s", LIVE,
-   "Response time that nine of ten uploads should keep, from the end of the body.\n"
-   "Uploads that would have to wait longer are answered 503 before their body is\n"
-   "read. Browsers do not repeat an upload: a long wait is better for their users.\n"
+   "Response time that nine of ten uploads should keep, from the end of the body: of\n"
+   "small, of medium and of large pictures each. Uploads that would have to wait\n"
+   "longer are answered 503 before their body is read. Browsers do not repeat an\n"
+   "upload: a long wait is better for their users.\n"
    "A service whose clients repeat requests by themselves needs 1s or less.")
 CHOICE(overload, when_full,
        CHOICES({ "refuse", CONF_WHEN_FULL_REFUSE }, { "wait", CONF_WHEN_FULL_WAIT }), "refuse",
@@ -622,6 +628,9 @@ DECIMAL(experiment, welsh_decrease_lower, 1001, 1000000, "10", FIXED,
         "this first.")
 NUMBER(experiment, welsh_decrease_patience, 0, 1000, "20", FIXED,
        "Intervals with the lower classes at welsh_rate_min before the own rate falls.")
+DECIMAL(experiment, queue_target, 1, 1000, "0.1", FIXED,
+        "overload.controller = codel, dagor: time in the queue that is too long, as a part\n"
+        "of overload.target_p90.")
 US(experiment, spin, 0, 10000, "10us", LIVE,
    "How long a thread without work keeps polling before it sleeps. 10us are about\n"
    "the cost of sleeping and of being woken, so neither is wasted for long.")

@@ -38,6 +38,7 @@ static struct overload_params params_of(const struct conf *conf, const struct co
 			.rate_max = (double)conf->experiment.welsh_rate_max / 1000,
 			.decrease_lower = (double)conf->experiment.welsh_decrease_lower / 1000,
 			.decrease_patience = (unsigned)conf->experiment.welsh_decrease_patience,
+			.queue_target = (double)conf->experiment.queue_target / 1000,
 		},
 		.class_count = classes->count + 1,
 		/* more threads than cores do not process more at once */
@@ -320,7 +321,8 @@ void admission_set_problem(struct admission *a, const struct conf *conf,
 	pthread_mutex_lock(&a->lock);
 	struct load load = a->overload.in_flight, claims = a->overload.shares.claims;
 	double backlog_s = overload_backlog_s(&a->overload);
-	unsigned retry_s = overload_retry_s(&a->overload, class_now(a, w->class));
+	unsigned retry_s =
+		overload_retry_s(&a->overload, class_now(a, w->class), &w->ticket, clock_ns());
 
 	pthread_mutex_unlock(&a->lock);
 	if (count >= max)
@@ -480,6 +482,8 @@ void admission_end(struct visit *v, struct admission *a, struct admitted *u,
 {
 	bool is_sample = is_measured(u, end);
 	uint64_t now_ns = clock_ns();
+	const struct overload_response response = { now_ns - u->begun_ns + u->waited_ns, end->work,
+		                                    end->spent_ns };
 
 	if (u->is_client_counted)
 		clients_drop(&a->clients, &u->client, CLIENT_IMAGES);
@@ -490,8 +494,7 @@ void admission_end(struct visit *v, struct admission *a, struct admitted *u,
 	if (!end->has_failed)
 		cost_learn(&a->cost, &end->facts, end->spent_ns);
 	if (is_sample)
-		overload_note(&a->overload, class_now(a, u->class),
-		              now_ns - u->begun_ns + u->waited_ns, now_ns);
+		overload_note(&a->overload, class_now(a, u->class), &response, now_ns);
 	count_degraded(a, end);
 	log_levels(a);
 	unlock_and_admit(v, a);
@@ -528,7 +531,7 @@ void admission_report(struct admission *a, struct admission_report *report)
 		.waited = a->waited,
 		.degrade = a->degrade,
 		.backlog_s = overload_backlog_s(&a->overload),
-		.p90_s = a->overload.p90_s,
+		.p90_s = overload_p90_s(&a->overload),
 		.class_count = a->overload.params.class_count,
 	};
 	memcpy(report->degraded, a->degraded, sizeof report->degraded);

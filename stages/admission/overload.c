@@ -1,5 +1,5 @@
-/* overload.c - the steps of the two controllers; accounts for admitted work, and divides time into
- * their intervals. */
+/* overload.c - accounts for admitted work, measures response times by class and size, and divides
+ * time into intervals of the controller. */
 #include "overload.h"
 
 #include <math.h>
@@ -18,17 +18,11 @@
 #define IDLE_STEPS_MAX 1000    /* intervals without a request that are made up for */
 #define QUANTA 16              /* of one client's work in flight, in the room */
 #define BUSY_NS (5 * NS_PER_S) /* time constant of the share of busy time */
+#define MEAN_IMAGES 64.0       /* that the mean work of an image remembers */
+#define SIZE_SAMPLES_MIN 10    /* of a percentile */
+#define SIZE_INTERVALS_MAX 10  /* that a size may wait for as many */
+#define RETRY_MARGIN 0.02      /* of the room: the load varies */
 #define BUSY_BELOW 0.4         /* then the images could take twice as long */
-#define BUCKET_S 0.1           /* what the bucket holds, at the current rate */
-
-#define GAIN_FIRST 0.75 /* a policy may let small images overtake large ones */
-#define GAIN_MIN 0.2
-#define GAIN_MAX 1.5
-#define GAIN_FALL_MAX 0.7   /* of one step */
-#define GAIN_RISE 1.1       /* of one step */
-#define GAIN_RISE_BELOW 0.8 /* of the target */
-#define MEASURE_S 1.0       /* time constant of the capacity */
-#define SHARE_OF_LOWER 0.5
 
 #define STEPS_PER_TARGET 5 /* within the target, all of a few steps are in */
 #define CALM_TARGETS 4
@@ -36,116 +30,6 @@
 #define CALM_MAX_S 30
 #define FAILURES_MAX 3 /* the wait doubles as often */
 #define TRIAL_CALMS 16 /* times calm_ns: a trial that ends earlier has failed */
-
-/* ---- the controllers ---- */
-
-/* Makes the state of class_count classes, with rates at their maximum. target_s: one for each. */
-static void control_init(struct control *c, const struct control_params *p, const double *target_s,
-                         unsigned class_count)
-{
-	assert(class_count >= 1 && class_count <= CONTROL_CLASSES_MAX);
-	*c = (struct control){ .class_count = class_count };
-	for (unsigned i = 0; i < class_count; i++)
-		c->class[i] = (struct control_class){ .target_s = target_s[i],
-			                              .rate = p->rate_max,
-			                              .gain = GAIN_FIRST };
-}
-
-/* ---- welsh ---- */
-
-/* Lowers the rates of all classes below the class. Returns false if they are at their minimum. */
-static bool lower_others(struct control *c, const struct control_params *p, unsigned class)
-{
-	bool has_lowered = false;
-
-	for (unsigned i = class + 1; i < c->class_count; i++) {
-		has_lowered |= c->class[i].rate > p->rate_min;
-		c->class[i].rate = fmax(c->class[i].rate / p->decrease_lower, p->rate_min);
-	}
-	return has_lowered;
-}
-
-static void decrease(struct control *c, const struct control_params *p, unsigned class)
-{
-	struct control_class *own = &c->class[class];
-
-	if (lower_others(c, p, class))
-		return;
-	if (class + 1 < c->class_count && ++own->patience_used < p->decrease_patience)
-		return;
-	own->rate = fmax(own->rate / p->decrease, p->rate_min);
-}
-
-/* Returns whether a class above the class exceeds its target. */
-static bool is_higher_over(const struct control *c, unsigned class)
-{
-	for (unsigned i = 0; i < class; i++)
-		if (c->class[i].is_over)
-			return true;
-	return false;
-}
-
-/* Ends an interval of a class. */
-static void control_welsh_step(struct control *c, const struct control_params *p, unsigned class,
-                               const struct control_sample *sample)
-{
-	struct control_class *own = &c->class[class];
-
-	own->current_s = p->smoothing * own->current_s + (1 - p->smoothing) * sample->p90_s;
-	double error = (own->current_s - own->target_s) / own->target_s;
-
-	own->is_over = error > p->decrease_above;
-	if (own->is_over) {
-		decrease(c, p, class);
-		return;
-	}
-	own->patience_used = 0;
-	if (error < -p->increase_below && !is_higher_over(c, class))
-		own->rate =
-			fmin(own->rate - p->increase * (error + p->increase_offset), p->rate_max);
-}
-
-/* ---- backlog ---- */
-
-/* The machine was busy for some seconds, and ended some work meanwhile. */
-static void control_backlog_measure(struct control *c, double work, double busy_s)
-{
-	double weight = busy_s / (busy_s + MEASURE_S), now = work / busy_s;
-
-	c->capacity = weight * now + (1 - weight) * c->capacity;
-}
-
-/* Ends an interval of a class. A changed limit shows in the percentile only after a response time,
- * so the gain waits as long. */
-static void control_backlog_step(struct control *c, unsigned class,
-                                 const struct control_sample *sample)
-{
-	struct control_class *own = &c->class[class];
-	double ratio = sample->p90_s / own->target_s;
-
-	own->since_s += sample->seconds;
-	if (sample->p90_s <= 0 || own->since_s < fmax(own->target_s, sample->p90_s))
-		return;
-	if (ratio > 1)
-		own->gain = fmax(own->gain * fmax(1 / ratio, GAIN_FALL_MAX), GAIN_MIN);
-	else if (ratio < GAIN_RISE_BELOW && sample->has_refused)
-		own->gain = fmin(own->gain * GAIN_RISE, GAIN_MAX);
-	else
-		return;
-	own->since_s = 0;
-}
-
-double control_backlog_limit(const struct control *c, unsigned class)
-{
-	double limit = c->capacity * c->class[0].target_s * c->class[0].gain;
-
-	for (unsigned i = 1; i <= class; i++) {
-		double own = c->capacity * c->class[i].target_s * c->class[i].gain;
-
-		limit = fmin(own, limit * SHARE_OF_LOWER);
-	}
-	return limit;
-}
 
 /* ---- steps of overload.degrade ---- */
 
@@ -238,14 +122,12 @@ static void set_times(struct overload *o)
 
 static void start_classes(struct overload *o, uint64_t now_ns)
 {
-	control_init(&o->control, &o->params.control, o->params.target_s, o->params.class_count);
-	for (unsigned i = 0; i < o->params.class_count; i++) {
-		o->class[i].start_ns = o->class[i].filled_ns = now_ns;
-		o->class[i].tokens = 1;
-		o->class[i].count = 0;
-		o->class[i].refused = 0;
-		o->class[i].degrade = (struct degrade){ 0 };
-	}
+	o->controller = control_find(o->params.controller);
+	control_init(&o->control, &o->params.control, o->params.target_s, o->params.class_count,
+	             now_ns);
+	memset(o->class, 0, sizeof o->class);
+	for (unsigned i = 0; i < o->params.class_count; i++)
+		o->class[i].start_ns = now_ns;
 }
 
 void overload_init(struct overload *o, const struct overload_params *p, uint64_t now_ns)
@@ -253,8 +135,8 @@ void overload_init(struct overload *o, const struct overload_params *p, uint64_t
 	memset(o, 0, sizeof *o);
 	o->params = *p;
 	o->accounted_ns = now_ns;
-	set_times(o);
 	start_classes(o, now_ns);
+	set_times(o);
 	o->control.capacity = (double)p->cores * NS_PER_S;
 }
 
@@ -274,6 +156,7 @@ void overload_change(struct overload *o, const struct overload_params *p, uint64
 	if (!starts)
 		return;
 	start_classes(o, now_ns);
+	set_times(o);
 	o->control.capacity = capacity;
 }
 
@@ -312,8 +195,7 @@ static void measure(struct overload *o)
 
 	if (!is_long || o->busy_images < MEASURE_IMAGES || o->busy_ns == 0)
 		return;
-	control_backlog_measure(&o->control, (double)o->busy_work,
-	                        (double)o->busy_ns / (double)NS_PER_S);
+	control_measure(&o->control, (double)o->busy_work, (double)o->busy_ns / (double)NS_PER_S);
 	o->busy_ns = o->busy_work = o->busy_images = 0;
 }
 
@@ -326,32 +208,59 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Returns the 90th percentile of the samples in seconds, or 0 if there are none. */
-static double percentile(struct overload_class *class)
+/* Returns the 90th percentile of the samples in seconds. */
+static double percentile(struct overload_size *size)
 {
-	if (class->count == 0)
-		return 0;
-	qsort(class->sample_us, class->count, sizeof class->sample_us[0], compare);
-	unsigned rank = (class->count * 9 + 9) / 10;
+	qsort(size->sample_us, size->count, sizeof size->sample_us[0], compare);
+	unsigned rank = (size->count * 9 + 9) / 10;
 
-	return class->sample_us[rank - 1] / 1e6;
+	return size->sample_us[rank - 1] / 1e6;
+}
+
+/* Returns whether the size has a new percentile. Few samples wait for others, but not for ever. */
+static bool end_size(struct overload_size *size)
+{
+	bool is_late = ++size->intervals >= SIZE_INTERVALS_MAX;
+
+	if (size->count < SIZE_SAMPLES_MIN && !is_late)
+		return false;
+	size->p90_s = size->count > 0 ? percentile(size) : 0;
+	size->count = size->intervals = 0;
+	return size->p90_s > 0;
+}
+
+/* Returns the percentile of the worst size. One that was told before does not exceed the target
+ * again: the controller has acted on it. */
+static double worst_p90_s(struct overload_class *class, double target_s)
+{
+	double worst = 0;
+
+	for (unsigned i = 0; i < OVERLOAD_SIZES; i++) {
+		bool is_new = end_size(&class->size[i]);
+		double p90_s = class->size[i].p90_s;
+
+		worst = fmax(worst, is_new ? p90_s : fmin(p90_s, target_s));
+	}
+	return worst;
 }
 
 static void end_interval(struct overload *o, unsigned index, double seconds)
 {
 	struct overload_class *class = &o->class[index];
+	struct control_class *control = &o->control.class[index];
+	double worst_s = worst_p90_s(class, control->target_s),
+	       smoothing = o->params.control.smoothing;
 	const struct control_sample sample = { .seconds = seconds,
-		                               .p90_s = percentile(class),
+		                               .p90_s = class->ended > 0 ? worst_s : 0,
+		                               .ended = class->ended / fmax(seconds, 1e-6),
 		                               .has_refused = class->refused > 0 };
 
-	if (o->params.controller == CONF_CONTROLLER_WELSH)
-		control_welsh_step(&o->control, &o->params.control, index, &sample);
-	else
-		control_backlog_step(&o->control, index, &sample);
-	o->p90_s = sample.p90_s;
+	control->current_s = smoothing * control->current_s + (1 - smoothing) * sample.p90_s;
+	if (o->controller->step)
+		o->controller->step(&o->control, &o->params.control, index, &sample);
 	o->admitted /= 2;
 	o->refused /= 2;
-	class->count = 0;
+	class->ended = 0;
 	class->refused = 0;
 }
 
@@ -362,7 +271,7 @@ static void advance(struct overload *o, unsigned index, uint64_t now_ns)
 	/* A thread reads the clock before it has the lock. */
 	uint64_t passed = now_ns > class->start_ns ? now_ns - class->start_ns : 0;
 
-	if (class->count < o->params.samples && passed < o->params.interval_ns)
+	if (class->ended < o->params.samples && passed < o->params.interval_ns)
 		return;
 	end_interval(o, index, (double)passed / (double)NS_PER_S);
 	for (uint64_t i = 1; i < passed / o->params.interval_ns && i < IDLE_STEPS_MAX; i++)
@@ -370,21 +279,7 @@ static void advance(struct overload *o, unsigned index, uint64_t now_ns)
 	class->start_ns = now_ns;
 }
 
-/* ---- the controllers' decision ---- */
-
-static bool take_token(struct overload *o, unsigned index, uint64_t now_ns)
-{
-	struct overload_class *class = &o->class[index];
-	double rate = o->control.class[index].rate, room = fmax(rate * BUCKET_S, 1);
-
-	class->tokens += rate * (double)(now_ns - class->filled_ns) / (double)NS_PER_S;
-	class->tokens = fmin(class->tokens, room);
-	class->filled_ns = now_ns;
-	if (class->tokens < 1)
-		return false;
-	class->tokens--;
-	return true;
-}
+/* ---- the controller's decision ---- */
 
 /* Returns how much of the class's room that work takes. */
 static double share_of(const struct overload *o, unsigned class, uint64_t work)
@@ -404,20 +299,21 @@ static struct shares_view view_of(struct overload *o, unsigned class,
 	return view;
 }
 
-/* Returns whether the controller lets an upload pass. */
-static bool may_pass(struct overload *o, unsigned class, const struct shares_view *view,
-                     uint64_t now_ns)
+/* Returns whether a rule or the controller lets an upload pass. */
+static bool may_pass(struct overload *o, unsigned class, const struct overload_ticket *ticket,
+                     const struct shares_view *view, uint64_t now_ns)
 {
-	uint64_t images = overload_load(o).images;
-	bool has_token =
-		o->params.controller != CONF_CONTROLLER_WELSH || take_token(o, class, now_ns);
+	const struct control_ask ask = {
+		.class = class,
+		.client = ticket->client,
+		.work = (double)view->work,
+		.room = view->room,
+		.is_let_in = o->can_grow ||
+		             overload_load(o).images < (uint64_t)o->params.cores * FLOOR_PER_CORE,
+		.now_ns = now_ns,
+	};
 
-	if (o->can_grow || o->params.controller == CONF_CONTROLLER_OFF ||
-	    images < (uint64_t)o->params.cores * FLOOR_PER_CORE)
-		return true;
-	if (o->params.controller == CONF_CONTROLLER_WELSH)
-		return has_token;
-	return share_of(o, class, view->work) < view->room;
+	return o->controller->admit(&o->control, &o->params.control, &ask) || ask.is_let_in;
 }
 
 /* ---- degradation ---- */
@@ -430,7 +326,7 @@ static double pressure(const struct overload *o, unsigned class)
 
 	if (load.images == 0)
 		return 0;
-	if (o->params.controller == CONF_CONTROLLER_WELSH)
+	if (o->controller->is_by_time)
 		return control->current_s / control->target_s;
 	return share_of(o, class, load.work);
 }
@@ -475,7 +371,7 @@ bool overload_admit(struct overload *o, unsigned class, uint64_t work, enum over
 	bool has_place = (double)overload_load(o).images < view.room * (double)o->params.images_max;
 
 	if (!(has_place && stages != OVERLOAD_STAGES_HAVE_ENOUGH &&
-	      may_pass(o, class, &view, now_ns)) &&
+	      may_pass(o, class, ticket, &view, now_ns)) &&
 	    !(!view.is_heavy && degrade_press(&own->degrade, &own->degrade_params, o->looked_ns) &&
 	      has_place)) {
 		o->refused++;
@@ -524,33 +420,64 @@ void overload_end(struct overload *o, unsigned client, uint64_t work, uint64_t s
 	overload_look(o, now_ns);
 }
 
-void overload_note(struct overload *o, unsigned class, uint64_t response_ns, uint64_t now_ns)
+/* Returns the size of an image of that work, which the mean then knows. */
+static unsigned size_of(struct overload *o, double work)
 {
-	uint64_t us = response_ns / 1000;
+	o->mean_work = o->mean_work > 0 ? o->mean_work + (work - o->mean_work) / MEAN_IMAGES : work;
+	return work > 8 * o->mean_work ? 2 : work > 2 * o->mean_work;
+}
+
+void overload_note(struct overload *o, unsigned class, const struct overload_response *r,
+                   uint64_t now_ns)
+{
+	uint64_t us = r->response_ns / 1000;
+	uint64_t queued_ns = r->response_ns > r->spent_ns ? r->response_ns - r->spent_ns : 0;
+	struct overload_size *size = &o->class[class].size[size_of(o, (double)r->work)];
 
 	advance(o, class, now_ns);
-	if (o->class[class].count < OVERLOAD_SAMPLES_MAX)
-		o->class[class].sample_us[o->class[class].count++] =
-			us < UINT32_MAX ? (uint32_t)us : UINT32_MAX;
+	o->class[class].ended++;
+	if (o->controller->note)
+		o->controller->note(&o->control, &o->params.control, class, queued_ns, now_ns);
+	if ((double)r->work >= o->params.target_s[class] / 2 * (double)NS_PER_S)
+		return;
+	if (size->count < OVERLOAD_SAMPLES_MAX)
+		size->sample_us[size->count++] = us < UINT32_MAX ? (uint32_t)us : UINT32_MAX;
 }
 
 /* ---- estimates ---- */
+
+double overload_p90_s(const struct overload *o)
+{
+	double worst = 0;
+
+	for (unsigned i = 0; i < o->params.class_count; i++)
+		for (unsigned k = 0; k < OVERLOAD_SIZES; k++)
+			worst = fmax(worst, o->class[i].size[k].p90_s);
+	return worst;
+}
 
 double overload_backlog_s(const struct overload *o)
 {
 	return (double)overload_load(o).work / o->control.capacity;
 }
 
-/* The refused come back together with new clients. They find room when as many have been served as
- * were refused for each admitted one. */
-unsigned overload_retry_s(const struct overload *o, unsigned class)
+/* A client that has had much must wait until what it has had counts less. Without that, the refused
+ * come back together with new clients. They find room when as many have been served as were refused
+ * for each admitted one. */
+unsigned overload_retry_s(struct overload *o, unsigned class, const struct overload_ticket *ticket,
+                          uint64_t now_ns)
 {
-	double wait = overload_backlog_s(o) / 2, share = 1;
+	struct shares_view view = view_of(o, class, ticket, now_ns);
+	double turn = overload_backlog_s(o) / 2, wait = 0;
 
-	if (o->params.controller == CONF_CONTROLLER_WELSH)
-		wait = 1 / o->control.class[class].rate;
 	if (o->admitted > 0)
-		share += o->refused / o->admitted;
-	wait *= share;
-	return wait < 1 ? 1 : wait > OVERLOAD_RETRY_MAX_S ? OVERLOAD_RETRY_MAX_S : (unsigned)wait;
+		turn *= 1 + o->refused / o->admitted;
+	if (!ticket->has_all_room)
+		wait = shares_wait_s(&o->shares, ticket->client,
+		                     share_of(o, class, view.work) + RETRY_MARGIN);
+	if (wait <= 0)
+		wait = turn;
+	return wait < 1                      ? 1
+	       : wait > OVERLOAD_RETRY_MAX_S ? OVERLOAD_RETRY_MAX_S
+	                                     : (unsigned)ceil(wait);
 }

@@ -10,13 +10,10 @@
  * has less room, its images are degraded first. A client that has had much leaves a part of the
  * room to others: shares.h. The caller passes the time and locks.
  *
- * There are two controllers. welsh is the response-time controller of M. Welsh (SEDA, 2002, 7.2.1),
- * with classes (7.2.3). It moves a rate until the 90th percentile meets its target.
- *
- * backlog is the default. It knows that a queue is as long as its content takes to serve. It
- * measures how much work per second the machine ends while it is busy, and admits as much as it
- * ends within the target. A small correction follows the measured percentile. So it needs no
- * search, and refuses nothing when the queue is empty.
+ * The percentile that a controller meets is that of the worst size of picture (OVERLOAD_SIZES): if
+ * large ones are rare, a percentile of all would say nothing of them. So one target holds for each
+ * class and each size. A picture whose own work takes half of the target or more does not count: a
+ * shorter queue would hardly help it. The controllers: overload_control.h.
  */
 #ifndef DARKROOM_ADMISSION_OVERLOAD_H
 #define DARKROOM_ADMISSION_OVERLOAD_H
@@ -24,54 +21,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "overload_control.h"
 #include "shares.h"
 
 #define OVERLOAD_SAMPLES_MAX 1000
+#define OVERLOAD_SIZES 3 /* of pictures, by their work: up to 2 and 8 times the mean, and more */
 #define OVERLOAD_RETRY_MAX_S 60
-
-/* ---- the controllers: numbers in, numbers out ---- */
-
-#define CONTROL_CLASSES_MAX 4
-
-/* Welsh 2002, figure 50, and 7.2.3 for the last two. */
-struct control_params {
-	double smoothing;           /* weight of the past in the moving average */
-	double increase_below;      /* the rate grows while the error is below minus this */
-	double decrease_above;      /* it falls while the error is above this */
-	double increase;            /* added, per unit of -(error + increase_offset) */
-	double increase_offset;     /* the error at which the increase would be 0 */
-	double decrease;            /* divides the rate */
-	double rate_min, rate_max;  /* requests/s */
-	double decrease_lower;      /* divides the rates of lower classes */
-	unsigned decrease_patience; /* steps at their minimum before the own rate falls */
-};
-
-/* A class of requests. Index 0 is the highest class. */
-struct control_class {
-	double target_s; /* of the 90th percentile */
-	/* welsh */
-	double rate;      /* requests/s */
-	double current_s; /* smoothed percentile */
-	bool is_over;     /* the target was exceeded at the last step */
-	unsigned patience_used;
-	/* backlog */
-	double gain;    /* correction of the limit */
-	double since_s; /* since the gain was changed */
-};
-
-struct control {
-	struct control_class class[CONTROL_CLASSES_MAX];
-	unsigned class_count;
-	double capacity; /* backlog: work/s that the busy machine ends; at first, a second on each
-	                    core */
-};
-
-/* What one class did in an interval. */
-struct control_sample {
-	double seconds; /* length of the interval */
-	double p90_s;   /* of the response times; 0: none */
-	bool has_refused;
-};
 
 /* ---- degradation ---- */
 
@@ -136,20 +91,26 @@ struct overload_params {
 	unsigned degrade_steps; /* of overload.degrade */
 };
 
+/* Response times of one size of picture. They are kept until there are enough for a percentile. */
+struct overload_size {
+	unsigned count, intervals; /* samples, and intervals since the last percentile */
+	double p90_s;              /* 0: not known */
+	uint32_t sample_us[OVERLOAD_SAMPLES_MAX];
+};
+
 /* What one class did since its interval began. */
 struct overload_class {
 	uint64_t start_ns;
-	double tokens;      /* welsh */
-	uint64_t filled_ns; /* when the tokens were counted */
-	uint64_t refused;   /* in this interval */
+	uint64_t refused;
+	unsigned ended;
 	struct degrade degrade;
 	struct degrade_params degrade_params;
-	unsigned count;
-	uint32_t sample_us[OVERLOAD_SAMPLES_MAX];
+	struct overload_size size[OVERLOAD_SIZES];
 };
 
 struct overload {
 	struct overload_params params;
+	const struct controller *controller;
 	struct control control;
 	bool can_grow;      /* as of the last upload */
 	uint64_t looked_ns; /* when the levels were adapted last */
@@ -162,12 +123,8 @@ struct overload {
 	double busy_share; /* of the last seconds */
 	/* recent, for estimates */
 	double admitted, refused;
-	double p90_s; /* of the last interval of any class; 0: none */
+	double mean_work; /* of an image */
 };
-
-/* Returns how much admitted work the class may find when it arrives. Each
- * class leaves half of the room of the next higher one free. */
-double control_backlog_limit(const struct control *c, unsigned class);
 
 void overload_init(struct overload *o, const struct overload_params *p, uint64_t now_ns);
 
@@ -199,12 +156,23 @@ void overload_begin(struct overload *o, unsigned client, struct overload_ticket 
 void overload_end(struct overload *o, unsigned client, uint64_t work, uint64_t spent_ns,
                   uint64_t now_ns);
 
-/* A response time of the class, as its client sees it. */
-void overload_note(struct overload *o, unsigned class, uint64_t response_ns, uint64_t now_ns);
+/* An image that has ended, as its client sees it. */
+struct overload_response {
+	uint64_t response_ns;
+	uint64_t work, spent_ns; /* expected, and taken */
+};
 
-/* Returns after how many seconds a refused client of the class may be admitted: 1 to
- * OVERLOAD_RETRY_MAX_S. */
-unsigned overload_retry_s(const struct overload *o, unsigned class);
+void overload_note(struct overload *o, unsigned class, const struct overload_response *r,
+                   uint64_t now_ns);
+
+/* Returns the last 90th percentile of the response times in seconds, of the class and the size in
+ * which it is worst; 0: none. */
+double overload_p90_s(const struct overload *o);
+
+/* Returns after how many seconds a refused client of the class may be admitted, if the load stays
+ * as it is: 1 to OVERLOAD_RETRY_MAX_S. */
+unsigned overload_retry_s(struct overload *o, unsigned class, const struct overload_ticket *ticket,
+                          uint64_t now_ns);
 
 /* Returns what is in flight, and what is expected of announced uploads. */
 struct load overload_load(const struct overload *o);

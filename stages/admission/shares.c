@@ -113,12 +113,27 @@ static uint64_t work_of(const struct share *c)
 	return c->in_flight + c->claim.work;
 }
 
+static double typical(const struct shares *s)
+{
+	return s->recent > 0 ? s->squares / s->recent : 1;
+}
+
 /* Returns the room of a client with that recent work. */
 static double room_of(const struct shares *s, double recent)
 {
-	double typical = s->recent > 0 ? s->squares / s->recent : 1;
+	return 1 - 2 * SHARES_RESERVE * recent / (recent + typical(s));
+}
 
-	return 1 - 2 * SHARES_RESERVE * recent / (recent + typical);
+/* The inverse of room_of() is the recent work at which the client is admitted. */
+double shares_wait_s(const struct shares *s, unsigned client, double taken)
+{
+	double left = (1 - taken) / (2 * SHARES_RESERVE);
+
+	if (left <= 0 || left >= 1)
+		return 0;
+	double recent = typical(s) * left / (1 - left);
+
+	return fmax(log2(s->client[client].recent / recent), 0) * SHARES_HALF_LIFE_S;
 }
 
 struct shares_view shares_look(struct shares *s, unsigned client, uint64_t quantum, uint64_t now_ns)

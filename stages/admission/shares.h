@@ -81,4 +81,8 @@ struct shares_view {
 struct shares_view shares_look(struct shares *s, unsigned client, uint64_t quantum,
                                uint64_t now_ns);
 
+/* Returns after how many seconds the client's room exceeds what is taken, if the others go on as
+ * they do; 0: it does now, or never. */
+double shares_wait_s(const struct shares *s, unsigned client, double taken);
+
 #endif

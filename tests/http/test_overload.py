@@ -182,7 +182,7 @@ def test_waiting_uploads_do_not_hold_up_a_stop(start, disk):
 
 # ---- the controller ----
 
-@pytest.mark.parametrize("controller", ["backlog", "welsh"])
+@pytest.mark.parametrize("controller", ["backlog", "welsh", "rate"])
 def test_controller_refuses_what_would_take_too_long(start, disk, controller):
     """The disk ends about three images a second for each of its threads, and the target is a tenth
     of a second."""

@@ -107,19 +107,74 @@ static void welsh_needs_seconds_to_meet_its_target(void **state)
 	assert_true(sim_goodput(60) > 0.9 * sim_capacity());
 }
 
+static void a_mended_rate_converges(void **state)
+{
+	static const double factors[] = { 1.4, 2, 10 };
+
+	(void)state;
+	for (unsigned i = 0; i < COUNT_OF(factors); i++) {
+		sim_begin(CONF_CONTROLLER_RATE, 1);
+		sim_run(20, factors[i] * sim_capacity(), 0);
+		sim_report("rate, first 20 s");
+		sim_run(60, factors[i] * sim_capacity(), 0);
+		sim_report("rate, then");
+		assert_true(sim_p90(0) < 1.2);
+		assert_true(sim_goodput(60) > 0.9 * sim_capacity());
+	}
+}
+
+/* ---- codel, dagor ---- */
+
+/* The law of RFC 8289 adds refusals slowly: it was made for senders that slow down. */
+static void codel_keeps_the_queue_short_at_light_overload(void **state)
+{
+	(void)state;
+	sim_begin(CONF_CONTROLLER_CODEL, 1);
+	sim_run(60, 0.8 * sim_capacity(), 0);
+	assert_int_equal(sim.refused[0], 0);
+	sim_run(30, 1.2 * sim_capacity(), 0);
+	sim_report("codel, first 30 s");
+	sim_run(60, 1.2 * sim_capacity(), 0);
+	sim_report("codel, then");
+	assert_true(sim_p90(0) < 1.2);
+	assert_true(sim_goodput(60) > 0.9 * sim_capacity());
+}
+
+/* A priority is a hash of the client: within an hour the same clients are refused. */
+static void dagor_refuses_the_same_clients(void **state)
+{
+	unsigned served = 0;
+
+	(void)state;
+	sim_begin(CONF_CONTROLLER_DAGOR, 1);
+	sim.clients = 600;
+	sim_run(120, 2 * sim_capacity(), 0);
+	sim_report("dagor, first 120 s");
+	sim_run(60, 2 * sim_capacity(), 0);
+	sim_report("dagor, then");
+	assert_true(sim_p90(0) < 1.2);
+	assert_true(sim_goodput(60) > 0.9 * sim_capacity());
+	for (unsigned i = 0; i < sim.clients; i++)
+		served += sim.served[i] > 0.25; /* of 0.4 s that each asks for */
+	if (getenv("VERBOSE"))
+		printf("dagor: %u clients served\n", served);
+	assert_in_range(served, 250, 350);
+}
+
 /* Two threads note at once: the one that read the clock first gets the lock last. */
 static void a_time_that_goes_back_ends_no_intervals(void **state)
 {
 	const struct overload_params p = sim_params(CONF_CONTROLLER_WELSH, 1);
+	const struct overload_response response = { .response_ns = NS_PER_MS };
 	static struct overload o;
 
 	(void)state;
 	overload_init(&o, &p, 0);
 	o.control.class[0].rate = p.control.rate_min;
-	overload_note(&o, 0, NS_PER_MS, p.interval_ns);
+	overload_note(&o, 0, &response, p.interval_ns);
 	double rate = o.control.class[0].rate;
 
-	overload_note(&o, 0, NS_PER_MS, p.interval_ns - 1);
+	overload_note(&o, 0, &response, p.interval_ns - 1);
 	assert_true(o.control.class[0].rate == rate && rate < p.control.rate_max);
 }
 
@@ -145,7 +200,7 @@ static void nothing_is_refused_while_a_pool_can_grow(void **state)
 	overload_init(&o, &p, 0);
 	overload_begin(&o, 0, NULL, 100, 100, 0);
 	o.control.class[0].rate = 0.05;
-	o.class[0].tokens = 0;
+	o.control.class[0].tokens = 0;
 	assert_false(overload_admit(&o, 0, 1, OVERLOAD_STAGES_FIXED, &ticket, 0));
 	assert_true(overload_admit(&o, 0, 1, OVERLOAD_STAGES_CAN_GROW, &ticket, 0));
 }
@@ -256,6 +311,27 @@ static void large_files_are_refused_as_often_as_small_ones(void **state)
 		}
 }
 
+/* Large files wait behind small ones, and are rare: a percentile of all says nothing of them. */
+static void each_size_keeps_the_target(void **state)
+{
+	static const double factors[] = { 1.2, 2, 10 };
+
+	(void)state;
+	for (unsigned k = 0; k < COUNT_OF(factors); k++) {
+		begin_crowd(20);
+		sim.is_srpt = true;
+		sim_run(60, factors[k] * 200, 0);
+		sim_run(100, factors[k] * 200, 0);
+		double goodput = (sim.size[0].admitted + sim.size[1].admitted) / 200;
+
+		if (getenv("VERBOSE"))
+			printf("load %g: p90 %.2f and %.2f s, goodput %.3f\n", factors[k],
+			       sim_p90_of_size(false), sim_p90_of_size(true), goodput);
+		assert_true(sim_p90_of_size(true) < 1.2);
+		assert_true(goodput > 0.95);
+	}
+}
+
 /* A client that asks for less than its share is not refused twice in a row, at any overload by
  * others: its share is a 600th, and a large file a minute is a fifth of that. */
 static void a_client_that_asks_for_little_is_admitted(void **state)
@@ -289,6 +365,27 @@ static void a_client_with_large_files_gets_its_share(void **state)
 	if (getenv("VERBOSE"))
 		printf("served %.2f s, share %.2f s\n", sim.served[SIM_RARE], share);
 	assert_true(sim.served[SIM_RARE] > 0.7 * share && sim.served[SIM_RARE] < 1.6 * share);
+}
+
+/* A client that comes back when Retry-After says is admitted then, at any load by others. */
+static void a_client_that_returns_in_time_is_admitted(void **state)
+{
+	static const double factors[] = { 2, 4, 10 };
+
+	(void)state;
+	for (unsigned k = 0; k < COUNT_OF(factors); k++) {
+		begin_crowd(100);
+		sim.rare_s = 0.05;
+		sim.does_rare_heed = true;
+		sim_run(20, factors[k] * 200, 0);
+		sim_run(300, factors[k] * 200, 0);
+		if (getenv("VERBOSE"))
+			printf("load %g: %u of %u returns refused, served %.2f of %.2f s\n",
+			       factors[k], sim.rare_returns_refused, sim.rare_returns,
+			       sim.served[SIM_RARE], 2 * 300 / 101.0);
+		assert_true(sim.rare_returns > 10);
+		assert_true(sim.rare_returns_refused < sim.rare_returns / 4);
+	}
 }
 
 static void what_a_client_has_had_leaves_a_quarter_of_the_room(void **state)
@@ -343,6 +440,7 @@ static void much_work_of_one_client_does_not_keep_others_out(void **state)
 static void a_cold_daemon_tells_no_absurd_time(void **state)
 {
 	const struct overload_params p = sim_params(CONF_CONTROLLER_BACKLOG, 1);
+	const struct overload_ticket ticket = { .has_all_room = true };
 	static struct overload o;
 
 	(void)state;
@@ -352,7 +450,7 @@ static void a_cold_daemon_tells_no_absurd_time(void **state)
 	for (unsigned i = 0; i < 9; i++)
 		overload_end(&o, 0, 10 * NS_PER_MS, 10 * NS_PER_MS, 1400 * NS_PER_MS);
 	assert_true(overload_backlog_s(&o) > 0.5 && overload_backlog_s(&o) < 4);
-	assert_true(overload_retry_s(&o, 0) <= 2);
+	assert_true(overload_retry_s(&o, 0, &ticket, 0) <= 2);
 }
 
 /* For ten seconds eight files of some bytes come every 10 ms. Their headers tell of 40 s of work,
@@ -375,21 +473,22 @@ static void headers_that_lie_do_not_open_the_door(void **state)
 static void a_refused_client_is_told_when_to_return(void **state)
 {
 	const struct overload_params p = sim_params(CONF_CONTROLLER_BACKLOG, 1);
-	struct overload_ticket ticket = { 0 };
+	struct overload_ticket ticket = { .has_all_room = true };
 	static struct overload o;
 
 	(void)state;
 	overload_init(&o, &p, 0);
-	assert_int_equal(overload_retry_s(&o, 0), 1);
+	assert_int_equal(overload_retry_s(&o, 0, &ticket, 0), 1);
 	o.control.capacity = 100;
 	overload_begin(&o, 0, NULL, 10, 1000, 0);
-	assert_int_equal(overload_retry_s(&o, 0), 5); /* half of the queue */
+	assert_int_equal(overload_retry_s(&o, 0, &ticket, 0), 5); /* half of the queue */
 	o.admitted = 1;
 	assert_false(overload_admit(&o, 0, 1, OVERLOAD_STAGES_FIXED, &ticket, 0));
-	assert_int_equal(overload_retry_s(&o, 0), 10); /* one refused for one admitted */
+	assert_int_equal(overload_retry_s(&o, 0, &ticket, 0),
+	                 10); /* one refused for one admitted */
 	for (unsigned i = 0; i < 100; i++)
 		assert_false(overload_admit(&o, 0, 1, OVERLOAD_STAGES_FIXED, &ticket, 0));
-	assert_int_equal(overload_retry_s(&o, 0), OVERLOAD_RETRY_MAX_S);
+	assert_int_equal(overload_retry_s(&o, 0, &ticket, 0), OVERLOAD_RETRY_MAX_S);
 }
 
 int main(void)
@@ -402,14 +501,19 @@ int main(void)
 		cmocka_unit_test(an_image_longer_than_the_target_is_admitted),
 		cmocka_unit_test(a_lower_class_makes_room_for_a_higher_one),
 		cmocka_unit_test(welsh_needs_seconds_to_meet_its_target),
+		cmocka_unit_test(a_mended_rate_converges),
+		cmocka_unit_test(codel_keeps_the_queue_short_at_light_overload),
+		cmocka_unit_test(dagor_refuses_the_same_clients),
 		cmocka_unit_test(a_time_that_goes_back_ends_no_intervals),
 		cmocka_unit_test(welsh_prefers_the_higher_class),
 		cmocka_unit_test(nothing_is_refused_while_a_pool_can_grow),
 		cmocka_unit_test(headers_without_bodies_refuse_nothing),
 		cmocka_unit_test(announced_uploads_of_a_client_that_completes_them_count),
 		cmocka_unit_test(large_files_are_refused_as_often_as_small_ones),
+		cmocka_unit_test(each_size_keeps_the_target),
 		cmocka_unit_test(a_client_that_asks_for_little_is_admitted),
 		cmocka_unit_test(a_client_with_large_files_gets_its_share),
+		cmocka_unit_test(a_client_that_returns_in_time_is_admitted),
 		cmocka_unit_test(what_a_client_has_had_leaves_a_quarter_of_the_room),
 		cmocka_unit_test(much_work_of_one_client_does_not_keep_others_out),
 		cmocka_unit_test(a_cold_daemon_tells_no_absurd_time),

@@ -22,7 +22,8 @@ const struct control_params sim_control_params = { .smoothing = 0.7,
 	                                           .rate_min = 0.05,
 	                                           .rate_max = 5000,
 	                                           .decrease_lower = 10,
-	                                           .decrease_patience = 20 };
+	                                           .decrease_patience = 20,
+	                                           .queue_target = 0.1 };
 
 struct overload_params sim_params(uint64_t controller, unsigned classes)
 {
@@ -69,11 +70,30 @@ static double draw(void)
 	return -log(((double)(sim.random >> 11) + 1) / 9007199254740994.0);
 }
 
+/* Puts the job in front that goes first under discipline srpt. */
+static void choose_smallest(void)
+{
+	struct sim_job *first = &sim.queue[sim.first % SIM_QUEUE_MAX], *best = first, other;
+
+	for (unsigned i = sim.first + 1; i < sim.last; i++) {
+		struct sim_job *job = &sim.queue[i % SIM_QUEUE_MAX];
+
+		if ((sim.now_s - job->arrived_s + SIM_AGE_S) / job->service_s >
+		    (sim.now_s - best->arrived_s + SIM_AGE_S) / best->service_s)
+			best = job;
+	}
+	other = *first;
+	*first = *best;
+	*best = other;
+}
+
 static void serve(unsigned core)
 {
 	sim.ends_s[core] = SIM_NEVER;
 	if (sim.first == sim.last)
 		return;
+	if (sim.is_srpt)
+		choose_smallest();
 	sim.serving[core] = sim.queue[sim.first++ % SIM_QUEUE_MAX];
 	sim.ends_s[core] = sim.now_s + sim.serving[core].service_s;
 }
@@ -90,6 +110,9 @@ static void note_size(const struct sim_job *job, bool is_admitted)
 	sim.rare_refused = is_admitted ? 0 : sim.rare_refused + 1;
 	if (sim.rare_refused > sim.rare_refused_most)
 		sim.rare_refused_most = sim.rare_refused;
+	sim.rare_returns += sim.is_rare_returning;
+	sim.rare_returns_refused += sim.is_rare_returning && !is_admitted;
+	sim.is_rare_returning = !is_admitted;
 }
 
 /* Service takes half a fixed time and half one that is in proportion to the file. */
@@ -122,6 +145,9 @@ static void arrive(unsigned class)
 
 	note_size(&job, is_admitted);
 	if (!is_admitted) {
+		if (job.client == SIM_RARE && sim.does_rare_heed)
+			sim.rare_next_s = sim.now_s + overload_retry_s(&sim.overload, class,
+			                                               &ticket, sim_now_ns());
 		sim.refused[class]++;
 		if (sim.overload.in_flight.images < SIM_IN_FLIGHT_MAX)
 			sim.refused_early[class] += sim.overload.class[class].degrade.level <
@@ -147,7 +173,10 @@ static void end(unsigned core)
 	double response_s = sim.now_s - job->arrived_s;
 
 	overload_end(&sim.overload, job->client, job->work, job->work, sim_now_ns());
-	overload_note(&sim.overload, job->class, (uint64_t)(response_s * 1e9), sim_now_ns());
+	overload_note(&sim.overload, job->class,
+	              &(struct overload_response){ (uint64_t)(response_s * 1e9), job->work,
+	                                           (uint64_t)(job->service_s * 1e9) },
+	              sim_now_ns());
 	sim.size[job->is_large].response_s[sim.size[job->is_large].responses++] = response_s;
 	sim.response_s[job->class][sim.responses[job->class]++] = response_s;
 	assert_true(sim.responses[job->class] < SIM_RESPONSES_MAX);
@@ -174,7 +203,7 @@ void sim_run(double seconds, double rate, double rate_of_lower)
 	memset(sim.refused, 0, sizeof sim.refused);
 	memset(sim.size, 0, sizeof sim.size);
 	memset(sim.served, 0, sizeof sim.served);
-	sim.rare_refused_most = 0;
+	sim.rare_refused_most = sim.rare_returns = sim.rare_returns_refused = 0;
 	sim.rare_next_s = sim.now_s;
 	memset(sim.changes, 0, sizeof sim.changes);
 	memset(sim.by_level, 0, sizeof sim.by_level);

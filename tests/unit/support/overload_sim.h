@@ -1,6 +1,6 @@
 /*
  * overload_sim.h - admission in a simulation: uploads arrive at random times, two cores serve them
- * in order, and the service time is known.
+ * in order or by size, and the service time is known.
  */
 #ifndef DARKROOM_TESTS_UNIT_SUPPORT_OVERLOAD_SIM_H
 #define DARKROOM_TESTS_UNIT_SUPPORT_OVERLOAD_SIM_H
@@ -14,6 +14,7 @@
 #define SIM_QUEUE_MAX 100000
 #define SIM_RESPONSES_MAX 200000
 #define SIM_NEVER 1e18
+#define SIM_AGE_S 0.01         /* the default of experiment.age */
 #define SIM_IN_FLIGHT_MAX 1024 /* the default of limits.images_in_flight */
 
 struct sim_job {
@@ -50,10 +51,13 @@ struct sim {
 	double large_share; /* of the uploads; they take `large` times as long, from a file as large
 	                     */
 	double large;
-	double rare_s, rare_next_s;               /* 0: no such client */
+	bool is_srpt;               /* the order of service; otherwise that of arrival */
+	double rare_s, rare_next_s; /* 0: no such client */
 	unsigned rare_refused, rare_refused_most; /* in a row */
-	double served[SIM_RARE + 1];              /* service time by client */
-	struct sim_size size[2];                  /* small, large */
+	bool does_rare_heed, is_rare_returning;   /* when Retry-After says */
+	unsigned rare_returns, rare_returns_refused;
+	double served[SIM_RARE + 1]; /* service time by client */
+	struct sim_size size[2];     /* small, large */
 	unsigned changes[CONTROL_CLASSES_MAX], level[CONTROL_CLASSES_MAX]; /* of levels */
 	unsigned refused_early[CONTROL_CLASSES_MAX]; /* while a step was left */
 	unsigned by_level[CONF_DEGRADE_MAX + 1];     /* admitted */
