@@ -6,6 +6,7 @@
  * 5.8.2). Stages that are not used, or passed through, have no queue. scripts/experiment runs it.
  *
  * usage: synthetic POLICY STAGES PASSED THREADS POOL EVENTS BOTTLENECK_US IDLE_US SECONDS
+ *                  [random=SEED] [trace=FILE]
  *   STAGES         stages of the ring, 1 to 15; the middle one is the bottleneck. Up to 100, if it
  *                  is built with -DSTAGE_COUNT_MAX=100 (make synthetic-wide)
  *   PASSED         1: the stages between the first, the bottleneck and the last are called directly
@@ -13,10 +14,15 @@
  *   POOL           threads of the other pools with policy seda
  *   EVENTS         events that go round at a time
  *   BOTTLENECK_US, IDLE_US  CPU time of an event in the bottleneck and in each other stage
- * Prints one JSON object about SECONDS, after a warm-up of a quarter of that.
+ *   random=SEED    CPU times are random, exponentially distributed, with these means
+ *   trace=FILE     writes the records of all visits, as in telemetry/trace_format.h, without a
+ * header Prints one JSON object about SECONDS, after a warm-up of a quarter of that.
+ *
+ * The same program runs in virtual time: tests/world.
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +38,9 @@
 #include "sched/core/graph.h"
 #include "sched/core/push.h"
 #include "sched/core/runtime.h"
+#include "sched/core/trace.h"
 #include "sched/core/visit.h"
+#include "spin.h"
 #include "telemetry/histogram.h"
 
 #define EVENTS_MAX 1024
@@ -42,6 +50,7 @@
 struct item {
 	struct event event;
 	uint64_t begun_ns; /* of its round */
+	uint64_t random;   /* state; 0: its CPU times are fixed */
 	struct histogram rounds;
 };
 
@@ -55,12 +64,6 @@ static struct {
 } ring;
 
 /* ---- spinning ---- */
-
-static void spin(uint64_t n)
-{
-	for (volatile uint64_t i = 0; i < n; i++)
-		continue;
-}
 
 /* Returns the iterations that take a microsecond of CPU time, so that a busy machine does not
  * shorten the work. */
@@ -77,6 +80,22 @@ static double spins_per_us(void)
 		best = spent < best ? spent : best;
 	}
 	return (double)n * 1e3 / (double)best;
+}
+
+/* Spins for the event's CPU time in a stage, of which that is the mean. */
+static void work(struct item *item, uint64_t mean)
+{
+	uint64_t x = item->random;
+
+	if (!x) {
+		spin(mean);
+		return;
+	}
+	x ^= x << 13;
+	x ^= x >> 7;
+	x ^= x << 17;
+	item->random = x;
+	spin((uint64_t)(-log(((double)(x >> 11) + 1) / 9007199254740993.0) * (double)mean));
 }
 
 /* ---- the stages ---- */
@@ -105,7 +124,7 @@ static void handle(struct visit *v, struct event *const *batch, unsigned n)
 			end_round(item, visit_now(v));
 		}
 		if (ring.spins[me])
-			spin(ring.spins[me]);
+			work(item, ring.spins[me]);
 		visit_send(v, next, batch[i]);
 	}
 }
@@ -146,6 +165,8 @@ struct setting {
 	unsigned stages, threads, pool, events;
 	bool is_passed;
 	double bottleneck_us, idle_us, seconds;
+	uint64_t random; /* seed; 0: CPU times are fixed */
+	FILE *trace;     /* NULL: none */
 };
 
 static void fill_conf(struct conf *conf, const struct setting *s)
@@ -204,15 +225,32 @@ static void wait_ns(uint64_t ns)
 		continue;
 }
 
+#define TRACE_INTERVAL_NS (5 * NS_PER_MS) /* the rings of the workers must not become full */
+
+/* Waits, and writes the trace meanwhile. */
+static void wait_traced(struct graph *g, const struct setting *s, uint64_t ns)
+{
+	char data[1 << 16];
+	size_t size;
+
+	for (uint64_t step; s->trace && ns; ns -= step) {
+		step = ns < TRACE_INTERVAL_NS ? ns : TRACE_INTERVAL_NS;
+		wait_ns(step);
+		while ((size = trace_read(g, data, sizeof data)) > 0)
+			fwrite(data, size, 1, s->trace);
+	}
+	wait_ns(ns);
+}
+
 /* Measures the graph, and prints the results. */
-static void measure(const struct graph *g, const struct setting *s)
+static void measure(struct graph *g, const struct setting *s)
 {
 	uint64_t interval_ns = (uint64_t)(s->seconds * 1e9) / INTERVALS, most = 0, before, start_ns;
 	struct histogram_sum times = { 0 };
 	struct sample from, to;
 	double seconds;
 
-	wait_ns((uint64_t)(s->seconds * 0.25e9));
+	wait_traced(g, s, (uint64_t)(s->seconds * 0.25e9));
 	atomic_store(&ring.is_measured, true);
 	from = take_sample(g);
 	start_ns = clock_ns();
@@ -221,7 +259,7 @@ static void measure(const struct graph *g, const struct setting *s)
 	for (unsigned i = 0; i < INTERVALS; i++) {
 		uint64_t begin_ns = clock_ns(), rounds;
 
-		wait_ns(interval_ns);
+		wait_traced(g, s, interval_ns);
 		rounds = (atomic_load(&ring.rounds) - before) * NS_PER_S / (clock_ns() - begin_ns);
 		before = atomic_load(&ring.rounds);
 		most = rounds > most ? rounds : most;
@@ -260,10 +298,13 @@ static int run(const struct setting *s)
 	fill_conf(&conf, s);
 	if (graph_new(&g, &conf, NULL, EVENTS_MAX, EVENTS_MAX) != 0 || graph_start(g) != 0)
 		return EXIT_FAILURE;
+	if (s->trace && trace_start(g) != 0)
+		return EXIT_FAILURE;
 	atomic_store(&ring.live, s->events);
 	for (unsigned i = 0; i < s->events; i++) {
 		event_init(&ring.items[i].event, NULL);
 		ring.items[i].begun_ns = clock_ns();
+		ring.items[i].random = s->random * (i + 1) * UINT64_C(0x9e3779b97f4a7c15);
 		stage_push(graph_stage(g, 0), 0, &ring.items[i].event);
 	}
 	measure(g, s);
@@ -274,7 +315,7 @@ static int run(const struct setting *s)
 	for (unsigned i = 0; i < s->events; i++)
 		event_fini(&ring.items[i].event);
 	graph_free(g);
-	return EXIT_SUCCESS;
+	return s->trace && fclose(s->trace) != 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
 static bool take(const char *text, double low, double high, double *out)
@@ -286,32 +327,46 @@ static bool take(const char *text, double low, double high, double *out)
 	return end != text && !*end && !errno && *out >= low && *out <= high;
 }
 
+/* Takes an optional argument. */
+static bool take_option(const char *text, struct setting *s)
+{
+	double seed;
+
+	if (strncmp(text, "trace=", 6) == 0)
+		s->trace = fopen(text + 6, "wb");
+	if (strncmp(text, "random=", 7) == 0 && take(text + 7, 1, 1e9, &seed))
+		s->random = (uint64_t)seed;
+	return text[0] == 't' ? s->trace != NULL : s->random != 0;
+}
+
 int main(int argc, char **argv)
 {
 	static const double low[] = { 1, 0, 1, 1, 1, 0, 0, 0.01 }, high[] = {
 		STAGES_MAX, 1, CONF_THREADS_MAX, CONF_THREADS_MAX, EVENTS_MAX, 1e6, 1e6, 3600
 	};
-	double value[COUNT_OF(low)];
-	bool is_right = argc == 2 + (int)COUNT_OF(low) && policy_find(argv[1]) &&
+	double value[COUNT_OF(low)] = { 0 };
+	bool is_right = argc >= 2 + (int)COUNT_OF(low) && policy_find(argv[1]) &&
 	                policy_find(argv[1])->mechanism != POLICY_THREAD_PER_CONNECTION;
 
 	for (size_t i = 0; is_right && i < COUNT_OF(low); i++)
 		is_right = take(argv[i + 2], low[i], high[i], &value[i]);
+	struct setting s = { .policy = argv[1],
+		             .stages = (unsigned)value[0],
+		             .is_passed = value[1] > 0,
+		             .threads = (unsigned)value[2],
+		             .pool = (unsigned)value[3],
+		             .events = (unsigned)value[4],
+		             .bottleneck_us = value[5],
+		             .idle_us = value[6],
+		             .seconds = value[7] };
+
+	for (int i = 2 + (int)COUNT_OF(low); is_right && i < argc; i++)
+		is_right = take_option(argv[i], &s);
 	if (!is_right) {
 		fputs("usage: synthetic POLICY STAGES PASSED THREADS POOL EVENTS BOTTLENECK_US "
-		      "IDLE_US SECONDS\n",
+		      "IDLE_US SECONDS [random=SEED] [trace=FILE]\n",
 		      stderr);
 		return 2;
 	}
-	const struct setting s = { .policy = argv[1],
-		                   .stages = (unsigned)value[0],
-		                   .is_passed = value[1] > 0,
-		                   .threads = (unsigned)value[2],
-		                   .pool = (unsigned)value[3],
-		                   .events = (unsigned)value[4],
-		                   .bottleneck_us = value[5],
-		                   .idle_us = value[6],
-		                   .seconds = value[7] };
-
 	return run(&s);
 }

@@ -42,14 +42,19 @@ static void take(struct trace_log *log, const struct trace_record *record)
 	}
 }
 
+void trace_log_add(struct trace_log *log, const struct trace_record *record, size_t count)
+{
+	for (size_t i = 0; i < count; i += 1u + record[i].cells)
+		take(log, &record[i]);
+}
+
 void trace_log_read(struct trace_log *log, struct graph *g)
 {
 	struct trace_record record[64];
 	size_t size;
 
 	while ((size = trace_read(g, record, sizeof record)) > 0)
-		for (size_t i = 0; i < size / sizeof *record; i += 1u + record[i].cells)
-			take(log, &record[i]);
+		trace_log_add(log, record, size / sizeof *record);
 }
 
 void trace_log_free(struct trace_log *log)

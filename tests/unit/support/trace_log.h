@@ -26,7 +26,10 @@ struct trace_log {
 	uint64_t lost;
 };
 
-/* Appends what the workers have recorded since the last call. The log begins zeroed. */
+/* Appends whole records. The log begins zeroed. */
+void trace_log_add(struct trace_log *log, const struct trace_record *record, size_t count);
+
+/* Appends what the workers have recorded since the last call. */
 void trace_log_read(struct trace_log *log, struct graph *g);
 void trace_log_free(struct trace_log *log);
 
