@@ -72,7 +72,7 @@ ESCAPES := $B/tests/tools/sandbox_escapes
 
 say = $(if $(filter 1,$V),,@printf '  %-5s %s\n' $(1) $@;)
 
-.PHONY: all build-tests check synthetic synthetic-wide fuzz fuzzers coverage analyze analyze-clang analyze-objects docs asan tsan ubsan format lint layers bench bench-peers clean help FORCE uninstall deb \
+.PHONY: all build-tests check synthetic synthetic-wide world fuzz fuzzers coverage analyze analyze-clang analyze-objects docs asan tsan ubsan format lint layers bench bench-peers clean help FORCE uninstall deb \
         install install-bin install-conf install-man install-systemd install-completion install-doc
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -179,6 +179,33 @@ synthetic: $(SYNTHETIC)
 WIDE := build/wide/tests/bench/synthetic
 synthetic-wide:
 	@$(MAKE) --no-print-directory B=build/wide CPPFLAGS='$(CPPFLAGS) -DSTAGE_COUNT_MAX=100' $(WIDE)
+
+# Programs in virtual time: the linker replaces what they call of libc, and what costs time in the scheduler. The processor
+# does not know their stacks, so they have no shadow stacks.
+world_objects := $(patsubst %,$B/tests/world/%.o,coroutine machine seams_libc seams_sched)
+world_seams = $(shell sed -nE 's/^SEAM.[^,]*, ([a-z_]+),.*/-Wl,--wrap=\1/p' tests/world/seams_*.c)
+world_link = @mkdir -p $(@D); $(CC) $(filter-out $(shadow_stacks),$(DARKROOM_LDFLAGS)) $(world_seams) -o $@ $(filter %.o,$^) $(filter %.a,$^)
+$(world_objects): private DARKROOM_CFLAGS += $(if $(findstring thread,$(SAN)),-fno-sanitize=thread -DWITH_THREAD_SANITIZER)
+$B/world/synthetic: $B/tests/bench/synthetic.o $B/tests/bench/spin.o $(world_objects) $B/libdarkroom.a Makefile
+	$(call say,LINK)
+	$(world_link) $(LIBS)
+
+# Tests of the scheduler in virtual time. In the files with its protocols, others may come first at each atomic operation.
+world_tests := $(addprefix $B/world/test_,graph schedule_switch stage_groups)
+world_atomic := $(patsubst %.c,$B/world/%.o,$(sort $(wildcard src/sched/core/*.c)) src/base/queue.c)
+$(world_atomic): $B/world/%.o: %.c $B/flags
+	@mkdir -p $(@D)
+	$(call say,CC)$(CC) $(DARKROOM_CPPFLAGS) -MMD -MP $(DARKROOM_CFLAGS) -w -fsanitize=thread --param tsan-instrument-func-entry-exit=0 -c -o $@ $<
+$(world_tests): $B/world/%: $B/tests/unit/sched/%.o $B/tests/unit/support/graph_harness.o $(world_atomic) $(world_objects) \
+                $B/tests/world/atomics.o $B/tests/world/test_filter.o $B/tests/bench/spin.o $B/libfixtures.a $B/libdarkroom.a Makefile
+	$(call say,LINK)
+	$(world_link) -lcmocka $(LIBS)
+# Checks the order of visits in a trace.
+$B/world/orders: $B/tests/world/orders.o $B/libfixtures.a $B/libdarkroom.a
+	@mkdir -p $(@D)
+	$(call say,LINK)$(CC) $(DARKROOM_LDFLAGS) -o $@ $^ -lcmocka $(LIBS)
+$B/tests/world/orders.o: private DARKROOM_CPPFLAGS += -iquote tests/unit
+world: $B/world/synthetic $(if $(is_clang)$(SAN),,$(world_tests) $B/world/orders)
 
 # Measures the share of damaged files that the decoder notices: make damage FILES='...'
 $(DAMAGE): $(DAMAGE).o $B/libdarkroom.a
@@ -338,6 +365,7 @@ help:
 	 'make analyze          look for faults with gcc -fanalyzer; analyze-clang: with the analyser of clang' \
 	 'make layers           check that each folder includes only from folders below it' \
 	 'make compile_commands.json      for clangd and clang-tidy' \
+	 'make world            build programs that run in virtual time: tests/world' \
 	 'make bench            compare the daemon with its own code without a server; BENCH="OPTIONS"' \
 	 'make bench-peers      compare the daemon with other servers' \
 	 'make SAN=LIST         build/asan/darkroomd (address,undefined), build/tsan/darkroomd (thread), ...' \
@@ -352,4 +380,4 @@ help:
 	 'Variables: CC=gcc|clang (builds into build/clang-*), DEBUG=1 costly assertions, WERROR=1, V=1 show commands,' \
 	 '           OPT="-O2 -g", CPPFLAGS, CFLAGS, LDFLAGS, LDLIBS'
 
--include $(OBJ:.o=.d) $(TESTS:=.d) $(FIXTURES:.o=.d) $(REPLACEMENTS:.o=.d) $(patsubst %.c,$B/%.d,$(wildcard tests/fuzz/*.c)) $(SERVER:=.d) $(LIMIT:=.d) $(SYNTHETIC:=.d) $B/tests/bench/spin.d $(ESCAPES:=.d) $(DAMAGE:=.d) $(PRELOADS:.so=.d) $(foreach t,$(TOOLS),$(patsubst %.o,%.d,$(call tool_objects,$t)))
+-include $(OBJ:.o=.d) $(TESTS:=.d) $(FIXTURES:.o=.d) $(REPLACEMENTS:.o=.d) $(patsubst %.c,$B/%.d,$(wildcard tests/fuzz/*.c)) $(SERVER:=.d) $(LIMIT:=.d) $(SYNTHETIC:=.d) $B/tests/bench/spin.d $(world_objects:.o=.d) $(patsubst %,$B/tests/world/%.d,atomics orders test_filter) $(world_atomic:.o=.d) $(ESCAPES:=.d) $(DAMAGE:=.d) $(PRELOADS:.so=.d) $(foreach t,$(TOOLS),$(patsubst %.o,%.d,$(call tool_objects,$t)))

@@ -1,0 +1,189 @@
+/* coroutine.c - the switch, the stacks, and the calls that sanitizers need. */
+#include "coroutine.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+
+/* ---- sanitizers: gcc's ---- */
+
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/common_interface_defs.h>
+#define LEAVE_STACK(save, bottom, size) __sanitizer_start_switch_fiber(save, bottom, size)
+#define ENTER_STACK(saved) __sanitizer_finish_switch_fiber(saved, NULL, NULL)
+#else
+#define LEAVE_STACK(save, bottom, size) ((void)(save), (void)(bottom), (void)(size))
+#define ENTER_STACK(saved) ((void)(saved))
+#endif
+
+#ifdef WITH_THREAD_SANITIZER /* this file itself is compiled without */
+#include <sanitizer/tsan_interface.h>
+#define OWN_FIBER() __tsan_get_current_fiber()
+#define NEW_FIBER() __tsan_create_fiber(0)
+#define FREE_FIBER(fiber) __tsan_destroy_fiber(fiber)
+#define GO_TO_FIBER(fiber) __tsan_switch_to_fiber(fiber, __tsan_switch_to_fiber_no_sync)
+#define RELEASE(address) __tsan_release(address)
+#define ACQUIRE(address) __tsan_acquire(address)
+void AnnotateBenignRaceSized(const char *, int, const volatile void *, size_t, const char *);
+#define IGNORE(place, size) AnnotateBenignRaceSized(__FILE__, __LINE__, place, size, "exchanged")
+#else
+#define OWN_FIBER() NULL
+#define NEW_FIBER() NULL
+#define FREE_FIBER(fiber) ((void)(fiber))
+#define GO_TO_FIBER(fiber) ((void)(fiber))
+#define RELEASE(address) ((void)(address))
+#define ACQUIRE(address) ((void)(address))
+#define IGNORE(place, size) ((void)(place), (void)(size))
+#endif
+
+void coroutine_release(void *address)
+{
+	RELEASE(address);
+}
+
+void coroutine_acquire(void *address)
+{
+	ACQUIRE(address);
+}
+
+void coroutine_exchanges(void *place, size_t size)
+{
+	IGNORE(place, size);
+}
+
+/* ---- the switch ---- */
+
+/* Saves what a function must preserve on the stack, stores the stack pointer in *from, and takes
+ * the same from the stack `to`. */
+void switch_stacks(void **from, void *to);
+
+#if defined(__x86_64__)
+/* Control words, six registers, the address of the next instruction, and one that aligns the stack
+ * as after a call. */
+#define WORDS 9
+__asm__(".text\n.globl switch_stacks\n.type switch_stacks,@function\n"
+        "switch_stacks:\n"
+        "	pushq %rbp\n	pushq %rbx\n	pushq %r12\n"
+        "	pushq %r13\n	pushq %r14\n	pushq %r15\n"
+        "	subq $8, %rsp\n	stmxcsr (%rsp)\n	fnstcw 4(%rsp)\n"
+        "	movq %rsp, (%rdi)\n"
+        "	movq %rsi, %rsp\n"
+        "	ldmxcsr (%rsp)\n	fldcw 4(%rsp)\n	addq $8, %rsp\n"
+        "	popq %r15\n	popq %r14\n	popq %r13\n"
+        "	popq %r12\n	popq %rbx\n	popq %rbp\n"
+        "	ret\n.size switch_stacks,.-switch_stacks\n");
+
+/* Fills the words that the first switch to a stack takes. */
+static void prepare(uint64_t *words, void (*begin)(void))
+{
+	words[0] = UINT64_C(0x037f00001f80); /* the control words of a new process */
+	words[7] = (uint64_t)(uintptr_t)begin;
+}
+#elif defined(__aarch64__)
+#define WORDS 20 /* x19 to x30, d8 to d15 */
+__asm__(".text\n.globl switch_stacks\n.type switch_stacks,%function\n"
+        "switch_stacks:\n"
+        "	stp x19, x20, [sp, #-160]!\n	stp x21, x22, [sp, #16]\n"
+        "	stp x23, x24, [sp, #32]\n	stp x25, x26, [sp, #48]\n"
+        "	stp x27, x28, [sp, #64]\n	stp x29, x30, [sp, #80]\n"
+        "	stp d8, d9, [sp, #96]\n	stp d10, d11, [sp, #112]\n"
+        "	stp d12, d13, [sp, #128]\n	stp d14, d15, [sp, #144]\n"
+        "	mov x9, sp\n	str x9, [x0]\n"
+        "	mov sp, x1\n"
+        "	ldp x21, x22, [sp, #16]\n	ldp x23, x24, [sp, #32]\n"
+        "	ldp x25, x26, [sp, #48]\n	ldp x27, x28, [sp, #64]\n"
+        "	ldp x29, x30, [sp, #80]\n"
+        "	ldp d8, d9, [sp, #96]\n	ldp d10, d11, [sp, #112]\n"
+        "	ldp d12, d13, [sp, #128]\n	ldp d14, d15, [sp, #144]\n"
+        "	ldp x19, x20, [sp], #160\n"
+        "	ret\n.size switch_stacks,.-switch_stacks\n");
+
+static void prepare(uint64_t *words, void (*begin)(void))
+{
+	words[11] = (uint64_t)(uintptr_t)begin;
+}
+#else
+#error "coroutine.c needs a switch for this processor"
+#endif
+
+static struct coroutine *running;
+
+static void begin(void)
+{
+	ENTER_STACK(NULL);
+	coroutine_acquire(running);
+	running->run(running->arg);
+	__builtin_trap(); /* it must not return */
+}
+
+/* Gets the stack of the thread, for AddressSanitizer. */
+static void own_stack(const void **bottom, size_t *size)
+{
+	static void *own_bottom;
+	static size_t own_size;
+	pthread_attr_t attr;
+
+	if (!own_size && pthread_getattr_np(pthread_self(), &attr) == 0) {
+		pthread_attr_getstack(&attr, &own_bottom, &own_size);
+		pthread_attr_destroy(&attr);
+	}
+	*bottom = own_bottom;
+	*size = own_size;
+}
+
+void coroutine_switch(struct coroutine *from, struct coroutine *to, bool is_last)
+{
+	const void *bottom = to->stack;
+	size_t size = COROUTINE_STACK_BYTES;
+
+	running = to;
+	if (!bottom)
+		own_stack(&bottom, &size);
+	LEAVE_STACK(is_last ? NULL : &from->fake_stack, bottom, size);
+	GO_TO_FIBER(to->fiber);
+	switch_stacks(&from->place, to->place);
+	ENTER_STACK(from->fake_stack);
+}
+
+/* ---- stacks ---- */
+
+#define GUARD_BYTES (64u << 10) /* the largest page of arm64 */
+
+void coroutine_init_self(struct coroutine *c)
+{
+	memset(c, 0, sizeof *c);
+	c->fiber = OWN_FIBER();
+	running = c;
+}
+
+int coroutine_init(struct coroutine *c, void (*run)(void *), void *arg)
+{
+	char *all = mmap(NULL, GUARD_BYTES + COROUTINE_STACK_BYTES, PROT_READ | PROT_WRITE,
+	                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (all == MAP_FAILED)
+		return -ENOMEM;
+	if (mprotect(all, GUARD_BYTES, PROT_NONE)) {
+		munmap(all, GUARD_BYTES + COROUTINE_STACK_BYTES);
+		return -ENOMEM;
+	}
+	memset(c, 0, sizeof *c);
+	c->stack = all + GUARD_BYTES;
+	c->run = run;
+	c->arg = arg;
+	uint64_t *words = (uint64_t *)(void *)(c->stack + COROUTINE_STACK_BYTES) - WORDS;
+
+	prepare(words, begin);
+	c->place = words;
+	c->fiber = NEW_FIBER();
+	coroutine_release(c);
+	return 0;
+}
+
+void coroutine_fini(struct coroutine *c)
+{
+	munmap(c->stack - GUARD_BYTES, GUARD_BYTES + COROUTINE_STACK_BYTES);
+	FREE_FIBER(c->fiber);
+}

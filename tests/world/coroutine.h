@@ -1,0 +1,47 @@
+/*
+ * coroutine.h - functions that are suspended and resumed, each on a stack of its own.
+ *
+ * All coroutines of a program run on one thread. A page below each stack cannot be accessed, so
+ * that an overflow ends the program. The sanitizers are told of each switch. ThreadSanitizer takes
+ * each coroutine for a thread, and a switch does not order their accesses. x86-64 and arm64.
+ */
+#ifndef DARKROOM_TESTS_WORLD_COROUTINE_H
+#define DARKROOM_TESTS_WORLD_COROUTINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define COROUTINE_STACK_BYTES (256u << 10)
+
+struct coroutine {
+	void *place; /* the stack pointer while it is suspended */
+	void (*run)(void *);
+	void *arg;
+	char *stack;      /* the lowest byte that it may use; NULL: the thread's own stack */
+	void *fake_stack; /* AddressSanitizer's */
+	void *fiber;      /* ThreadSanitizer's */
+};
+
+/* Makes the calling thread a coroutine, which runs. */
+void coroutine_init_self(struct coroutine *c);
+
+/* Makes a coroutine that calls run(arg) when it is resumed for the first time. run() must not
+ * return. Returns 0 or -ENOMEM. */
+int coroutine_init(struct coroutine *c, void (*run)(void *), void *arg);
+
+/* Frees the stack of a coroutine that is suspended. */
+void coroutine_fini(struct coroutine *c);
+
+/* Suspends `from`, which runs, and resumes `to`. Returns when `from` is resumed. is_last: it never
+ * is. */
+void coroutine_switch(struct coroutine *from, struct coroutine *to, bool is_last);
+
+/* Tells ThreadSanitizer that what comes after coroutine_acquire() in one coroutine has seen what
+ * came before coroutine_release() in another one, for the same address. */
+void coroutine_release(void *address);
+void coroutine_acquire(void *address);
+
+/* Tells it that each coroutine has its own content of that memory. */
+void coroutine_exchanges(void *place, size_t size);
+
+#endif

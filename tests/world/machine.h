@@ -1,0 +1,121 @@
+/*
+ * machine.h - a machine in virtual time: CPUs, the kernel's scheduler, and threads.
+ *
+ * Each thread of the program is a coroutine, and the program has one real thread. Each CPU has a
+ * clock. The CPU with the lowest clock runs next, so that threads change shared memory in the order
+ * of virtual time; ties go by number. A thread leaves its CPU only in machine_charge(), or where it
+ * blocks. So one seed has one execution, on every compiler and with every sanitizer.
+ *
+ * The thread that starts the machine has a CPU of its own beside those of the machine: it is the
+ * world outside. All memory is sequentially consistent; tests/weak has the other orders.
+ *
+ * With `pct`, threads have priorities instead of clocks. They are drawn at random, each thread has
+ * a CPU, the first that can run does, and at random steps it becomes the last. Such orders are
+ * rare, and most races need only a few changes (Burckhardt et al., ASPLOS 2010: PCT).
+ */
+#ifndef DARKROOM_TESTS_WORLD_MACHINE_H
+#define DARKROOM_TESTS_WORLD_MACHINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define MACHINE_FOREVER UINT64_MAX
+
+/* X(name, value, meaning): settings of the environment variable WORLD, as NAME=VALUE, with spaces
+ * between them. Costs are in ns of CPU time. */
+#define MACHINE_SETTINGS(X)                                                             \
+	X(cpus, 4, "processors")                                                        \
+	X(seed, 1, "of all that is random in the machine")                              \
+	X(report, 0, "1: prints what the machine did, and the calls of each seam")      \
+	X(clock, 27, "clock_gettime()")                                                 \
+	X(thread_clock, 600, "clock_gettime() of the thread's CPU time")                \
+	X(visit, 15, "a visit, beside what it calls")                                   \
+	X(urgent, 1, "looking for urgent events, for each stage")                       \
+	X(ready, 14, "looking for stages with work, for each stage")                    \
+	X(push, 92, "an event onto a queue or a stack")                                 \
+	X(pop, 20, "an event from a queue")                                             \
+	X(look, 60, "looking for any work")                                             \
+	X(scan, 2, "looking for work to steal, for each stage of each worker")          \
+	X(fence, 20, "a step of the protocol of sleeping")                              \
+	X(mutex, 20, "locking a mutex")                                                 \
+	X(syscall, 330, "read, write or poll of an eventfd, and other short calls")     \
+	X(wake_send, 7000, "waking another thread, for the one that does it")           \
+	X(wake, 15500, "the time until a woken thread runs on a CPU that was idle")     \
+	X(context, 1700, "from one thread to another on a CPU")                         \
+	X(slice, 2800000, "CPU time of a thread while others wait for a CPU")           \
+	X(ahead, 1000000, "a woken thread preempts one that had so much more CPU time") \
+	X(chunk, 100000, "longest CPU time between checks for preemption")              \
+	X(line, 0, "a contended cache line from another core; 0: no core waits")        \
+	X(line_local, 5, "an atomic operation on such a line that is here already")     \
+	X(atomic, 0, "an atomic operation, where threads may be overtaken (atomics.c)") \
+	X(jitter, 0, "each cost is longer by a random time below this")                 \
+	X(pct, 0, "priorities: the mean number of steps between two changes")
+
+struct machine_setting {
+#define X(name, value, meaning) uint64_t name;
+	MACHINE_SETTINGS(X)
+#undef X
+};
+extern struct machine_setting machine;
+
+extern struct machine_stats {
+	uint64_t threads, charges, switches, preemptions, wakes, line_transfers, line_waits_ns;
+} machine_stats;
+
+struct thread;
+
+/* Makes the calling thread the world outside. */
+void machine_start(void);
+
+/* Ends virtual time. */
+void machine_stop(void);
+
+/* Returns whether time is virtual. */
+bool machine_is_on(void);
+
+/* ---- the running thread ---- */
+
+struct thread *machine_self(void);
+
+/* Returns the time of its CPU in ns. */
+uint64_t machine_now(void);
+
+/* Returns the CPU time that it has used, or all threads together. */
+uint64_t machine_cpu_ns(bool is_of_all);
+
+/* Returns the number of its CPU. */
+unsigned machine_cpu(void);
+
+/* Uses its CPU for that long. Others may run meanwhile. */
+void machine_charge(uint64_t ns);
+
+/* Waits until machine_wake(), or until that time. Returns false if the time has come. */
+bool machine_block(uint64_t until_ns);
+
+/* Writes to a cache line that other cores write to as well: waits for the line. */
+void machine_line(const void *address);
+
+/* Returns a random number. */
+uint64_t machine_random(void);
+
+/* ---- other threads ---- */
+
+/* Lets a thread run that is in machine_block(), or will be woken by nobody else. */
+void machine_wake(struct thread *t);
+
+/* Starts a thread. Ends the program if there are too many. */
+struct thread *machine_thread_new(void *(*run)(void *), void *arg);
+
+/* Waits for its end, and frees it. Returns its result. */
+void *machine_thread_join(struct thread *t);
+
+/* ---- lists of threads, first come first served ---- */
+
+struct thread_list {
+	struct thread *first;
+};
+void thread_list_add(struct thread_list *l, struct thread *t);
+struct thread *thread_list_take(struct thread_list *l); /* NULL: it is empty */
+
+#endif

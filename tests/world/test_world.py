@@ -1,0 +1,125 @@
+"""The scheduler in virtual time: one seed has one execution, and nothing escapes the virtual machine."""
+
+import hashlib
+import os
+import pathlib
+import re
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+WORLD = ROOT / "build/plain/world"
+# The other builds of scripts/test.
+VARIANTS = {"asan": ["SAN=address,undefined"], "tsan": ["SAN=thread"],
+            "clang-plain": ["CC=clang", "OPT=-O0"]}
+POLICIES = "drain", "cohort", "mg1", "srpt", "dbr", "color", "seda"
+TESTS = "test_graph", "test_schedule_switch", "test_stage_groups"
+
+
+def make(*settings):
+    subprocess.run(["make", "-s", f"-j{os.cpu_count()}", *settings, "world"], cwd=ROOT, check=True)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def built():
+    make()
+
+
+def run(program, *arguments, filter=None, **world):
+    """Runs a program in the world. Returns it when it has ended."""
+    environ = dict(os.environ, WORLD=" ".join(f"{k}={v}" for k, v in world.items()),
+                   **({"WORLD_TESTS": filter} if filter else {}))
+    return subprocess.run(["setarch", "-R", program, *arguments], env=environ, timeout=300,
+                          capture_output=True, text=True, check=False)
+
+
+def trace(file, policy, *, world=WORLD, threads=4, pool=2, seconds=0.2, random=1, **settings):
+    """Runs a ring of five stages with 16 events. Returns the hash of its trace."""
+    done = run(world / "synthetic", policy, "5", "0", str(threads), str(pool), "16", "100", "50",
+               str(seconds), f"random={random}", f"trace={file}", **settings)
+    assert done.returncode == 0 and "Sanitizer" not in done.stderr, done.stderr
+    data = file.read_bytes()
+    assert len(data) > 10000
+    return hashlib.sha256(data).hexdigest()
+
+
+def seams():
+    sources = "".join(path.read_text() for path in ROOT.glob("tests/world/seams_*.c"))
+    return set(re.findall(r"^SEAM\([^,]*,\s*(\w+),", sources, re.M))
+
+
+def calls(done):
+    return {name: int(count) for name, count in
+            re.findall(r"^seam (\w+) (\d+)$", done.stderr, re.M)}
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_seed_has_one_execution(policy, tmp_path):
+    first = trace(tmp_path / "a", policy, jitter=100)
+    assert trace(tmp_path / "b", policy, jitter=100) == first
+    assert trace(tmp_path / "b", policy, jitter=100, seed=2) != first
+    assert trace(tmp_path / "b", policy, jitter=100, random=2) != first
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_compilers_and_sanitizers_have_the_same_execution(variant, tmp_path):
+    make(*VARIANTS[variant])
+    other = ROOT / "build" / variant / "world"
+    for policy in POLICIES:
+        # More threads than CPUs, so that the kernel's part is compared as well.
+        expected = trace(tmp_path / "a", policy, threads=6, cpus=4, jitter=100)
+        assert trace(tmp_path / "b", policy, world=other, threads=6, cpus=4,
+                     jitter=100) == expected, policy
+
+
+@pytest.mark.parametrize("policy", ["drain", "cohort", "mg1", "srpt", "dbr", "seda"])
+def test_policies_have_the_order_of_their_paper(policy, tmp_path):
+    """The check of each policy also rejects the trace of another one."""
+    for chosen, holds in ((policy, True), ("srpt" if policy == "cohort" else "cohort", False)):
+        file = tmp_path / chosen
+        trace(file, chosen, threads=1, pool=1, cpus=1, seconds=3)
+        pools = ["5" if chosen == "seda" else "1", "5"] if policy == "seda" else []
+        done = subprocess.run([WORLD / "orders", policy, file, *pools], check=False)
+        assert (done.returncode == 0) == holds
+
+
+def test_more_cores_do_more_work(tmp_path):
+    """Work of 300 us in a round: a core does at most 3,333 rounds in a second."""
+    for cpus in (1, 4, 16):
+        done = run(WORLD / "synthetic", "drain", "5", "0", str(cpus), "1", "64", "100", "50", "0.5",
+                   "random=1", cpus=cpus)
+        rate = float(re.search(r'"rounds_per_s":([\d.]+)', done.stdout)[1])
+        assert 0.9 * cpus / 300e-6 < rate < 1.05 * cpus / 300e-6
+
+
+def test_each_seam_is_called(tmp_path):
+    """Otherwise a function has moved or become static, and costs nothing any more."""
+    declared, seen = seams(), set()
+    for policy in POLICIES:
+        done = run(WORLD / "synthetic", policy, "5", "0", "4", "2", "16", "100", "50", "0.05",
+                   f"trace={tmp_path / 'trace'}", report=1)
+        seen |= {name for name, count in calls(done).items() if count}
+    done = run(WORLD / "test_stage_groups", report=1, atomic=20, pct=1000)
+    assert done.returncode == 0, done.stdout + done.stderr
+    seen |= {name for name, count in calls(done).items() if count}
+    assert set(calls(done)) == declared
+    assert declared - seen == set()
+
+
+def plain(symbol):
+    """Returns the name in the source: without versions, and without checks of bounds."""
+    name = re.sub(r"@.*|^__isoc\d+_", "", symbol)
+    return re.sub(r"^__(\w+)_chk$", r"\1", name)
+
+
+def test_no_other_function_of_libc_is_called():
+    """A new call of libc may wait or take time: then it needs a seam."""
+    lines = (ROOT / "tests/world/allowed_symbols").read_text().splitlines()
+    allowed = {line for line in lines if line and not line.startswith("#")}
+    used = set()
+    for program in ("synthetic", *TESTS):
+        done = subprocess.run(["nm", "-D", "--undefined-only", WORLD / program], check=True,
+                              capture_output=True, text=True)
+        used |= {plain(line.split()[1]) for line in done.stdout.splitlines()}
+    assert used - allowed - seams() == set()
