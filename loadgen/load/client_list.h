@@ -36,6 +36,18 @@ static inline void client_list_move(struct client_link *list, struct client_link
 	list->prev = link;
 }
 
+/* Moves the client to its place in the list, where other times may be later. */
+static inline void client_list_insert(struct client_link *list, struct client_link *link,
+                                      uint64_t when_ns)
+{
+	struct client_link *at = list;
+
+	client_list_remove(link);
+	while (at->prev != list && at->prev->when_ns > when_ns)
+		at = at->prev;
+	client_list_move(at, link, when_ns);
+}
+
 /* Returns NULL if the list is empty. */
 static inline struct client_link *client_list_first(const struct client_link *list)
 {

@@ -2,8 +2,8 @@
  * client_thread.c - runs clients on one thread with epoll.
  *
  * A client is free, active (an exchange goes on), resting (after a failed connect, before a
- * repetition, or between two polls of an image) or thinking. The delays of a list are all equal, so
- * appending keeps the order.
+ * repetition, or between two polls of an image) or thinking. Active clients have equal delays, and
+ * so have resting ones: appending keeps the order.
  */
 #include "client_thread.h"
 
@@ -51,8 +51,11 @@ static void release(struct client_thread *t, struct client *c, enum exchange_res
 		connection_close(connection);
 	if (result == EXCHANGE_CONNECT)
 		client_list_move(&t->resting, &c->link, clock_ns() + REST_NS);
+	else if (args->heeds_retry_after && connection->response.retry_after_s > 0)
+		client_list_insert(&t->thinking, &c->link,
+		                   clock_ns() + connection->response.retry_after_s * NS_PER_S);
 	else if (args->think_ns > 0)
-		client_list_move(&t->thinking, &c->link, clock_ns() + args->think_ns);
+		client_list_insert(&t->thinking, &c->link, clock_ns() + args->think_ns);
 	else
 		make_free(t, c);
 }
@@ -255,6 +258,21 @@ static void settle(struct client_thread *t, struct client *c, enum exchange_resu
 
 /* ---- taking requests ---- */
 
+/* Adds the field that names the client: one for each connection of a closed loop, and one by chance
+ * for each request of an open loop. The network is for measurements (RFC 2544). Returns the number
+ * of parts. */
+static unsigned add_client(const struct client_thread *t, struct client *c,
+                           const struct corpus_file *file)
+{
+	bool is_open = t->run->schedule->conf.is_open;
+	uint64_t by_chance = c->ticket.number * 0x9e3779b97f4a7c15 >> 32;
+	unsigned n = (unsigned)((is_open ? by_chance : c->index) % t->run->args->clients);
+	int length = snprintf(c->field, sizeof c->field, "X-Forwarded-For: 198.18.%u.%u\r\n",
+	                      n >> 8, n & 255);
+
+	return corpus_add_field(file, c->field, (size_t)length, c->parts);
+}
+
 static void upload(struct client_thread *t, struct client *c, const struct request_ticket *ticket,
                    uint64_t now_ns)
 {
@@ -272,8 +290,14 @@ static void upload(struct client_thread *t, struct client *c, const struct reque
 		send_again(t, c, now_ns);
 		return;
 	}
-	start_exchange(t, c, file->parts, file->part_count, c->verify ? &c->verify->body : NULL,
-	               now_ns);
+	const struct iovec *parts = file->parts;
+	unsigned part_count = file->part_count;
+
+	if (t->run->args->clients > 0) {
+		part_count = add_client(t, c, file);
+		parts = c->parts;
+	}
+	start_exchange(t, c, parts, part_count, c->verify ? &c->verify->body : NULL, now_ns);
 }
 
 /* Gives requests to free clients while there are both. */

@@ -37,6 +37,8 @@ struct client {
 	uint64_t responses; /* in the whole run */
 	struct verify *verify;
 	bool is_verifying;
+	char field[48]; /* of --clients */
+	struct iovec parts[REQUEST_PARTS_MAX];
 	struct retry *retry; /* NULL: failed uploads are not repeated */
 	bool is_repeating;   /* while it rests */
 };

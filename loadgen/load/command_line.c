@@ -24,6 +24,8 @@ enum {
 	OPTION_SEED = 256,
 	OPTION_PER_CONNECTION,
 	OPTION_THINK,
+	OPTION_HEED,
+	OPTION_CLIENTS,
 	OPTION_RATE,
 	OPTION_POISSON,
 	OPTION_RAMP,
@@ -47,6 +49,8 @@ static const struct option long_options[] = {
 	{ "seed", required_argument, NULL, OPTION_SEED },
 	{ "requests-per-connection", required_argument, NULL, OPTION_PER_CONNECTION },
 	{ "think", required_argument, NULL, OPTION_THINK },
+	{ "heed-retry-after", no_argument, NULL, OPTION_HEED },
+	{ "clients", required_argument, NULL, OPTION_CLIENTS },
 	{ "rate", required_argument, NULL, OPTION_RATE },
 	{ "poisson", no_argument, NULL, OPTION_POISSON },
 	{ "ramp", required_argument, NULL, OPTION_RAMP },
@@ -82,6 +86,7 @@ static const char help_text[] =
 	"      --form            send multipart/form-data with one file each, not a bare\n"
 	"                        image/jpeg body\n"
 	"  -H, --header 'N: V'   add a header field; may be given several times\n"
+	"      --clients N       name one of N clients in X-Forwarded-For of a request\n"
 	"      --seed N          seed of the order and of Poisson arrivals (1)\n"
 	"      --timeout TIME    abandon a request after TIME (60s)\n"
 	"      --retry TIME      give each upload an Idempotency-Key, and repeat one that has\n"
@@ -94,6 +99,8 @@ static const char help_text[] =
 	"                        for the whole run)\n"
 	"      --think MS        let each connection wait MS milliseconds after an answer\n"
 	"                        (0)\n"
+	"      --heed-retry-after\n"
+	"                        let a connection wait as Retry-After says\n"
 	"\n"
 	"Open loop: requests are due at their times, whether the server keeps up or not.\n"
 	"A request that finds no free connection waits. Latency counts from when a\n"
@@ -152,6 +159,7 @@ static const struct {
 	{ OPTION_SEED, "a number" },
 	{ OPTION_PER_CONNECTION, "a number from 1" },
 	{ OPTION_THINK, "milliseconds" },
+	{ OPTION_CLIENTS, "a number from 1 to 65536" },
 	{ OPTION_RATE, "requests per second, from 0.001 to 10000000" },
 	{ OPTION_RAMP, "FROM:TO@TIME, such as 10:200@1m" },
 	{ OPTION_SPIKE, "FACTOR:MS@START, such as 3:1000@20s; at most 16 of them" },
@@ -256,6 +264,8 @@ static bool take_value(struct command_line *a, int option, const char *value)
 		return option_uint(value, 0, UINT64_MAX, &a->schedule.seed);
 	case OPTION_PER_CONNECTION:
 		return option_uint(value, 1, UINT64_MAX, &a->requests_per_connection);
+	case OPTION_CLIENTS:
+		return take_small(value, CLIENTS_MAX, &a->clients);
 	case OPTION_THINK:
 		return option_duration(value, NS_PER_MS, &a->think_ns);
 	case OPTION_RATE:
@@ -294,6 +304,9 @@ static int take_option(struct command_line *a, int option, const char *name)
 	case OPTION_FORM:
 		a->is_form = true;
 		return -1;
+	case OPTION_HEED:
+		a->heeds_retry_after = true;
+		return -1;
 	case OPTION_JSON:
 		a->json = true;
 		return -1;
@@ -327,8 +340,11 @@ static int check_together(struct command_line *a, bool has_rate)
 		return wrong("excludes --rate", "--ramp");
 	if (!s->is_open && (s->is_poisson || s->spike_count > 0))
 		return wrong("needs --rate or --ramp", s->is_poisson ? "--poisson" : "--spike");
-	if (s->is_open && a->think_ns > 0)
-		return wrong("is for the closed loop only", "--think");
+	if (s->is_open && (a->think_ns > 0 || a->heeds_retry_after))
+		return wrong("is for the closed loop only",
+		             a->think_ns > 0 ? "--think" : "--heed-retry-after");
+	if (a->clients > 0 && a->retry_ns > 0)
+		return wrong("excludes --clients", "--retry");
 	if (a->retry_ns > 0 && a->verify)
 		return wrong("excludes --verify", "--retry");
 	if (s->ramp_s > 0 && s->requests_max == 0 && s->duration_ns == 0)

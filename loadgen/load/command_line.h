@@ -14,6 +14,7 @@
 #define HEADERS_MAX 32
 #define THREADS_MAX 64
 #define CONNECTIONS_MAX 100000
+#define CLIENTS_MAX 65536
 
 struct command_line {
 	struct url url;
@@ -24,6 +25,8 @@ struct command_line {
 	struct request_schedule_conf schedule; /* both bounds 0: every file once */
 	uint64_t requests_per_connection;      /* 0: unbounded */
 	uint64_t think_ns;
+	unsigned clients; /* that X-Forwarded-For names; 0: none */
+	bool heeds_retry_after;
 	uint64_t timeout_ns;
 	uint64_t retry_ns; /* 0: failed uploads are not repeated */
 	const char *headers[HEADERS_MAX];

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/check.h"
 #include "base/random.h"
 #include "base/text.h"
 
@@ -271,4 +272,22 @@ void corpus_fini(struct corpus *c)
 	free(c->list);
 	free(c->order);
 	*c = (struct corpus){ 0 };
+}
+
+unsigned corpus_add_field(const struct corpus_file *file, char *line, size_t length,
+                          struct iovec parts[REQUEST_PARTS_MAX])
+{
+	char *head = file->parts[0].iov_base;
+	const char *second = memchr(head, '\n', file->parts[0].iov_len);
+
+	assert(second && file->part_count + 2 <= REQUEST_PARTS_MAX);
+	size_t first = (size_t)(second - head) + 1; /* the line of the request */
+
+	parts[0] = (struct iovec){ .iov_base = head, .iov_len = first };
+	parts[1] = (struct iovec){ .iov_base = line, .iov_len = length };
+	parts[2] = (struct iovec){ .iov_base = head + first,
+		                   .iov_len = file->parts[0].iov_len - first };
+	for (unsigned i = 1; i < file->part_count; i++)
+		parts[i + 2] = file->parts[i];
+	return file->part_count + 2;
 }

@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
-#define REQUEST_PARTS_MAX 5 /* with those that retry.h adds */
+#define REQUEST_PARTS_MAX 5 /* with those that corpus_add_field() adds */
 
 struct corpus_file {
 	char *name;
@@ -47,5 +47,10 @@ struct corpus_conf {
 int corpus_read(struct corpus *c, char *const *paths, size_t path_count,
                 const struct corpus_conf *conf);
 void corpus_fini(struct corpus *c);
+
+/* Makes the parts of the file's request with one more header field, which stays the caller's.
+ * Returns their number. */
+unsigned corpus_add_field(const struct corpus_file *file, char *line, size_t length,
+                          struct iovec parts[REQUEST_PARTS_MAX]);
 
 #endif

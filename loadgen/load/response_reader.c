@@ -7,12 +7,14 @@
  */
 #include "response_reader.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "base/check.h"
 
 #define HEAD_MAX 16384
+#define SECONDS_PER_DAY 86400
 #define LENGTH_MAX (UINT64_C(1) << 60) /* sums of lengths cannot overflow */
 
 static int fail(struct response_reader *r, const char *problem)
@@ -57,6 +59,8 @@ static int on_header_value_complete(llhttp_t *parser)
 		r->is_jpeg = strncasecmp(value, "image/jpeg", 10) == 0 && strchr("; \t", value[10]);
 	if (r->state == RESPONSE_HEAD && strcasecmp(r->name.data, "location") == 0)
 		memcpy(r->location, value, r->value.overflowed ? 1 : r->value.length + 1);
+	if (r->state == RESPONSE_HEAD && strcasecmp(r->name.data, "retry-after") == 0)
+		r->retry_after_s = (unsigned)strtoul(value, NULL, 10) % SECONDS_PER_DAY;
 	r->name.length = r->value.length = 0;
 	r->name.data[0] = r->value.data[0] = '\0';
 	r->name.overflowed = r->value.overflowed = false;
@@ -111,6 +115,7 @@ void response_reader_init(struct response_reader *r)
 	r->status = 0;
 	r->keep_alive = r->is_jpeg = false;
 	r->location[0] = '\0';
+	r->retry_after_s = 0;
 	r->problem = NULL;
 	r->remaining = 0;
 	r->last_byte = '\0';

@@ -25,6 +25,7 @@ struct response_reader {
 	bool keep_alive;
 	bool is_jpeg;                         /* Content-Type: image/jpeg */
 	char location[RESPONSE_LOCATION_MAX]; /* "": none, or too long */
+	unsigned retry_after_s;               /* 0: none, or a date */
 	const char *problem;                  /* if BAD: a constant that says what is wrong */
 	size_t head_bytes;                    /* read of the current head */
 	uint64_t remaining;                   /* bytes of a body of known length; otherwise 0 */

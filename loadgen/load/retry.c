@@ -1,7 +1,6 @@
 /* retry.c - which results are repeated, and what the last one tells. */
 #include "retry.h"
 
-#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,22 +19,11 @@ struct retry *retry_new(void)
 
 void retry_begin(struct retry *r, uint64_t number, const struct corpus_file *file, uint64_t end_ns)
 {
-	char *head = file->parts[0].iov_base;
-	const char *second = memchr(head, '\n', file->parts[0].iov_len);
-
-	assert(second && file->part_count + 2 <= REQUEST_PARTS_MAX);
-	size_t first = (size_t)(second - head) + 1; /* the line of the request */
 	int length =
 		snprintf(r->line, sizeof r->line,
 	                 "Idempotency-Key: \"%016" PRIx64 "-%" PRIu64 "\"\r\n", r->run, number);
 
-	r->parts[0] = (struct iovec){ .iov_base = head, .iov_len = first };
-	r->parts[1] = (struct iovec){ .iov_base = r->line, .iov_len = (size_t)length };
-	r->parts[2] = (struct iovec){ .iov_base = head + first,
-		                      .iov_len = file->parts[0].iov_len - first };
-	for (unsigned i = 1; i < file->part_count; i++)
-		r->parts[i + 2] = file->parts[i];
-	r->part_count = file->part_count + 2;
+	r->part_count = corpus_add_field(file, r->line, (size_t)length, r->parts);
 	r->end_ns = end_ns;
 	r->sent = 0;
 	r->is_confirming = false;

@@ -1,9 +1,12 @@
 """Order and times of requests, connections, and how darkroom-load shows its progress."""
 
+import collections
 import csv
+import http.server
 import os
 import re
 import statistics
+import threading
 import time
 
 import pytest
@@ -200,3 +203,65 @@ def test_help(load):
     assert done.status == 0 and done.errors == ""
     assert done.output.startswith("usage: darkroom-load")
     assert load("--version").output.startswith("darkroom-load ")
+
+
+# ---- clients ----
+
+class Recorder(http.server.ThreadingHTTPServer):
+    """Refuses the first request of each client, and records when it came and whose it was."""
+
+    daemon_threads = True
+
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), RecorderHandler)
+        self.seen = []
+
+
+class RecorderHandler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self):  # noqa: N802
+        client = self.headers["X-Forwarded-For"]
+        self.rfile.read(int(self.headers["Content-Length"]))
+        is_first = client not in [other for other, _ in self.server.seen]
+        self.server.seen.append((client, time.monotonic()))
+        self.send_response(503 if is_first else 201)
+        if is_first:
+            self.send_header("Retry-After", "2")
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def recorder():
+    with Recorder() as made:
+        threading.Thread(target=made.serve_forever, daemon=True).start()
+        yield made
+        made.shutdown()
+
+
+def of_recorder(load, recorder, files, *words):
+    done = load("-q", "--expect", "201,503", *words,
+                f"http://127.0.0.1:{recorder.server_port}/images", files)
+    assert (done.status, done.errors) == (0, "")
+    return collections.Counter(client for client, _ in recorder.seen)
+
+
+def test_connections_of_a_closed_loop_are_clients(load, recorder, files):
+    counts = of_recorder(load, recorder, files, "--clients", 3, "-c", 6, "-n", 60)
+    assert set(counts) == {f"198.18.0.{n}" for n in range(3)} and sum(counts.values()) == 60
+
+
+def test_requests_of_an_open_loop_are_of_any_client(load, recorder, files):
+    counts = of_recorder(load, recorder, files, "--clients", 300, "-c", 1, "--rate", 10000, "-n", 300)
+    assert len(counts) > 150 and {client.rsplit(".", 1)[0] for client in counts} == {
+        "198.18.0", "198.18.1"}
+
+
+def test_a_refused_connection_heeds_retry_after(load, recorder, files):
+    of_recorder(load, recorder, files, "--clients", 1, "-c", 1, "-n", 4, "--heed-retry-after")
+    times = [at for _, at in recorder.seen]
+    assert times[1] - times[0] >= 2
