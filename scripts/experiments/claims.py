@@ -9,9 +9,12 @@ of their geometric means.
 import collections
 import itertools
 import math
+import statistics
 
 import caches
+import cutoff
 import results as r
+import slowdown
 import synthetic
 from jobs import BATCHING, PARTITIONS, REPLICAS, SHARED
 from overload import OVERLOAD
@@ -20,13 +23,15 @@ from plan import NOT_TUNED, PAPER, PER_CONNECTION, PER_CORE, POOLS, class_of
 
 __all__ = ["HOLDS", "HOLDS_NOT", "OPEN"]  # the three verdicts
 
-# claim: text; verdict: one of the above; numbers: sentences.
-Verdict = collections.namedtuple("Verdict", "claim verdict numbers")
+# claim: text; verdict: one of the above; numbers: sentences; expected: what the paper says, or "".
+Verdict = collections.namedtuple("Verdict", "claim verdict numbers expected", defaults=("",))
 
 MORE, LESS = (1, math.inf), (0, 1)
 WITHIN = (0.98, 1 / 0.98)      # claim 2
 # Claim 3: a gain smaller than this does not help.
 NO_MORE, NO_SHORTER = (0, 1.01), (0.95, math.inf)
+CHEAP = (0, 1.02)              # the CPU time of preemption
+TEN_TIMES = (10, math.inf)     # Larus and Parkes, figure 6: almost 20
 NO_LOSS = (0.99, math.inf)     # of throughput: darkroom's own claim
 IMBALANCE = (1.1, math.inf)    # claim 5: load per core of the heaviest part, relative to the mean
 GROWS = (1.5, math.inf)        # claim 7: the last quarter's response time, to the first one's
@@ -38,11 +43,41 @@ def _region_text(region):
             else f"{low:.3g} to {high:.3g}")
 
 
-def _claim(text, comparisons, notes=()):
+def _log(ratio):
+    return math.log(ratio) if ratio else -math.inf
+
+
+def _beyond(interval, region):
+    """Returns how far the nearer end of the interval is outside of the region, as a logarithm. It
+    is negative for an interval that reaches into the region."""
+    low, high = map(_log, region)
+    return max(low - _log(interval.high), _log(interval.low) - high)
+
+
+def _margin(interval, region):
+    """Returns how far the interval is within the region, as a logarithm."""
+    low, high = map(_log, region)
+    return min(_log(interval.low) - low, high - _log(interval.high))
+
+
+def _decided_by(verdict, words, intervals, regions, each):
+    """Returns a sentence about the comparison that decided: of a claim that holds the one nearest
+    to its bounds, of one that does not hold the one furthest outside."""
+    if len(each) < 2 or verdict == OPEN:
+        return []
+    chosen = [i for i, of_one in enumerate(each) if of_one == verdict]
+    if verdict == HOLDS:
+        one = min(chosen, key=lambda i: _margin(intervals[i], regions[i]))
+    else:
+        one = max(chosen, key=lambda i: _beyond(intervals[i], regions[i]))
+    return [f"Decided by {words[one]}."]
+
+
+def _claim(text, comparisons, notes=(), expected=""):
     """Returns the verdict on comparisons, each (words, pairs, region); pairs may be None."""
     comparisons = [each for each in comparisons if each[1]]
     if not comparisons:
-        return Verdict(text, OPEN, ["Not measured.", *notes])
+        return Verdict(text, OPEN, ["Not measured.", *notes], expected)
     ratios = [(pairs, region) for _, pairs, region in comparisons]
     verdict, intervals, each = family(ratios)
     regions = collections.defaultdict(list)
@@ -54,11 +89,13 @@ def _claim(text, comparisons, notes=()):
     rounds = min(pairs.rounds for _, pairs, _ in comparisons)
     numbers.append(f"{len(comparisons)} comparison{'s' * (len(comparisons) > 1)}, {rounds} "
                    f"round{'s' * (rounds > 1)}.")
+    numbers += _decided_by(verdict, [words for words, _, _ in comparisons], intervals,
+                           [region for _, _, region in comparisons], each)
     if verdict == OPEN and rounds > 1:
         needed = rounds_to_decide(ratios)
         numbers.append(f"About {needed} rounds would tell." if needed
                        else f"More than {ROUNDS_MAX} rounds would be needed to tell.")
-    return Verdict(text, verdict, [*numbers, *notes])
+    return Verdict(text, verdict, [*numbers, *notes], expected)
 
 
 def _ranking(results, workload, metric):
@@ -88,7 +125,13 @@ def _contrast(text, results, left, right, workload):
     return _claim(f"{text}, at {workload} connections (geometric means of the paper's "
                   "configurations).",
                   [(words, results.contrast(left, right, workload, r.THROUGHPUT), MORE)],
-                  [f"CPU per image {r.ratio_text(cpu.interval())}."] if cpu else [])
+                  [f"CPU per image {r.ratio_text(cpu.interval())}."] if cpu else [],
+                  f"{_paper(left) / _paper(right):.3f} (Gordon, table 4.4)"
+                  if left and right else "")
+
+
+def _paper(names):
+    return statistics.geometric_mean(PAPER[name] for name in names)
 
 
 def thread_per_core_beats_pools(results, workload):
@@ -108,7 +151,8 @@ def thread_per_core_is_alike(results, workload):
     return _claim("The paper's thread-per-core policies are within 2 % of each other in "
                   f"throughput, at {workload} connections.",
                   [(f"{a} : {b}", results.pairs(a, b, workload, r.THROUGHPUT), WITHIN)
-                   for a, b in itertools.combinations(core, 2)])
+                   for a, b in itertools.combinations(core, 2)],
+                  expected="0.983 to 1 of the best (Gordon, table 4.4)")
 
 
 def stacks_do_not_help(results, workload):
@@ -116,7 +160,9 @@ def stacks_do_not_help(results, workload):
     return _claim(f"Per-core stacks do not help cohort scheduling, at {workload} connections: less "
                   "than 1 % more throughput and less than 5 % shorter 90th percentile.",
                   [("throughput", results.pairs(*names, r.THROUGHPUT), NO_MORE),
-                   ("90th percentile", results.pairs(*names, r.P90), NO_SHORTER)])
+                   ("90th percentile", results.pairs(*names, r.P90), NO_SHORTER)],
+                  expected="0.984 in throughput, 1.38 in the 90th percentile (Gordon, tables 4.4 and "
+                  "4.5)")
 
 
 def lowest_response_times(results, workload):
@@ -127,7 +173,9 @@ def lowest_response_times(results, workload):
     verb = "have" if len(named) > 1 else "has"
     return _claim(f"{' and '.join(named) or 'srpt'} {verb} the lowest 90th percentile of response "
                   f"times, at {workload} connections.",
-                  _all_pairs(results, others, named, workload, r.P90, MORE))
+                  _all_pairs(results, others, named, workload, r.P90, MORE),
+                  expected="0.32 s with srpt, 0.25 s with 4 threads and connections, and 0.31 to 0.53 s "
+                  "with the others that are tuned (Gordon, table 4.5)")
 
 
 def replication_beats_partitioning(results):
@@ -148,7 +196,8 @@ def replication_beats_partitioning(results):
         if ratio:
             notes.append(f"{name} : {SHARED} = {r.ratio_text(ratio.interval())} in throughput.")
     return _claim("Replication beats partitioning, and partitioning has an imbalance of more than "
-                  "10 %.", comparisons, notes)
+                  "10 %.", comparisons, notes,
+                  "1.022 with 2 parts, 1.389 with 4 (Gordon, table 4.14)")
 
 
 def batching_saves_cpu(results):
@@ -170,7 +219,7 @@ def batching_saves_cpu(results):
                                     for name, why in line["counters_missing"].items()}))
         notes.append(f"Cycles are not measured ({missing or 'no counters here'}).")
     return _claim("Batching saves CPU time (cohort with batches : single events).", comparisons,
-                  notes)
+                  notes, "fewer cycles per instruction (Larus and Parkes, figure 7)")
 
 
 def _misses(results, a, b, kinds):
@@ -213,7 +262,8 @@ def admission_keeps_response_times(results):
         text, [("last quarter with a limit : target", Pairs(
             [limited[3] / line["target_s"] for (limited, _), line in zip(quarters, lines)]), LESS),
          ("last : first quarter without a limit, at least", Pairs(
-             [unlimited[3] / unlimited[0] for _, unlimited in quarters]), GROWS)], notes)
+             [unlimited[3] / unlimited[0] for _, unlimited in quarters]), GROWS)], notes,
+        "the target is kept (Welsh, 5.4)")
 
 
 def drain_is_best(results, workload):
@@ -228,12 +278,48 @@ def drain_is_best(results, workload):
                   comparisons)
 
 
+def preemption_helps_the_small(results):
+    """The tail of small requests behind large ones is why Shinjuku preempts."""
+    return _claim(f"At a load of {cutoff.LOAD:g} a cutoff of 1 ms shortens the 99th percentile of the "
+                  "small half's slowdown.",
+                  [("1 ms : none", cutoff.pairs(results, "1 ms",
+                                                lambda line: cutoff.p99(line, cutoff.SMALL)), LESS)],
+                  expected="shorter by far (Kaffes et al. 2019)")
+
+
+def preemption_is_cheap(results):
+    return _claim("A cutoff of 1 ms costs less than 2 % of CPU time.",
+                  [("1 ms : none", cutoff.pairs(results, "1 ms",
+                                                lambda line: line["cpu_ms_per_image"]), CHEAP)])
+
+
+def light_load(results):
+    """Larus and Parkes, figure 6: the latency of stages is almost 20 times that of threads under
+    light load, because requests wait for cohorts."""
+    lines = results.of("slowdown")
+    load = min(line["load"] for line in lines)
+    rounds = [{(line["policy"], line["round"]): line["slowdown"][of_class]["p50"] for line in lines
+               if (line["arrivals"], line["load"]) == ("poisson", load)}
+              for of_class in slowdown.CLASSES]
+    shared = sorted(number for policy, number in rounds[0] if policy == "cohort"
+                    and ("thread-per-connection", number) in rounds[0])
+    comparisons = []
+    for of_class, of in zip(slowdown.CLASSES, rounds):
+        both = [(of["cohort", number], of["thread-per-connection", number]) for number in shared]
+        if both and all(all(pair) for pair in both):
+            comparisons.append((of_class, Pairs([a / b for a, b in both]), TEN_TIMES))
+    return _claim(f"At a load of {load:g} the median response time of cohort is more than ten times "
+                  "that of thread-per-connection.", comparisons,
+                  expected="almost 20 (Larus and Parkes, figure 6)")
+
+
 # ---- the parts without images, and cohorts ----
 
 def larger_cohorts_help(results):
     workload = results.workloads("cohorts")[0]
     return _claim("Cohorts of all waiting events have more throughput than single events.",
-                  [("all : 1", results.pairs("all", "1", workload, r.THROUGHPUT, "cohorts"), MORE)])
+                  [("all : 1", results.pairs("all", "1", workload, r.THROUGHPUT, "cohorts"), MORE)],
+                  expected="as many as 13 % more requests (Larus and Parkes, 5.1)")
 
 
 def _rounds(results, a, b):
@@ -247,22 +333,24 @@ def passing_idle_stages_helps(results):
                   "stages with little work are called directly.",
                   [(policy, _rounds(results, f"{policy}, {synthetic.UNDERTHREADED}",
                                     f"{policy}, {synthetic.NORMAL}"), MORE)
-                   for policy in policies])
+                   for policy in policies], expected="0.994 to 1.000 (Gordon, table 4.9)")
 
 
 def overthreading_costs(results):
     return _claim("With one bottleneck, SEDA with a thread per core for each stage has less "
                   "throughput than with one thread for each idle stage.",
                   [("overthreaded : normal", _rounds(results, f"seda, {synthetic.OVERTHREADED}",
-                                                     f"seda, {synthetic.NORMAL}"), LESS)])
+                                                     f"seda, {synthetic.NORMAL}"), LESS)],
+                  expected="0.724 (Gordon, table 4.9)")
 
 
 def bottleneck_policies_are_alike(results):
     mode = synthetic.UNDERTHREADED
     return _claim("With one bottleneck, the other thread-per-core policies are within 2 % of color "
-                  "in throughput (the paper: up to 13.7 % less).",
+                  "in throughput.",
                   [(f"{policy} : color", _rounds(results, f"{policy}, {mode}", f"color, {mode}"),
-                    WITHIN) for policy in synthetic.POLICIES if policy not in ("seda", "color")])
+                    WITHIN) for policy in synthetic.POLICIES if policy not in ("seda", "color")],
+                  expected="0.863 to 0.959 (Gordon, table 4.9)")
 
 
 def hand_over_is_cheap(results):
@@ -270,7 +358,8 @@ def hand_over_is_cheap(results):
                   [(f"{stages} stages, us", Pairs(
                       [line["cpu_ns"] / line["rounds"] / stages / 1e3
                        for line in results.of("ring") if line["stages"] == stages]), LESS)
-                   for stages in sorted({line["stages"] for line in results.of("ring")})])
+                   for stages in sorted({line["stages"] for line in results.of("ring")})],
+                  expected="5.1 us, with a thread for each stage (Welsh, 5.8.2)")
 
 
 def many_threads_cost(results):
@@ -279,12 +368,15 @@ def many_threads_cost(results):
                    key=lambda line: line["round"]) for count in (most, least)]
     return _claim(f"{most} threads have less throughput than {least}.",
                   [(f"{most} : {least}", Pairs([a["tasks_per_s"] / b["tasks_per_s"]
-                                                for a, b in zip(*runs)]), LESS)])
+                                                for a, b in zip(*runs)]), LESS)],
+                  expected="a steady loss with more threads (Welsh, figure 3)")
 
 
 # By the part that measures it.
 CLAIMS = {"layouts": (replication_beats_partitioning,), "batching": (batching_saves_cpu,),
           "cohorts": (larger_cohorts_help,), "overload": (admission_keeps_response_times,),
+          "slowdown": (light_load,),
+          "cutoff": (preemption_helps_the_small, preemption_is_cheap),
           "bottleneck": (passing_idle_stages_helps, overthreading_costs,
                          bottleneck_policies_are_alike),
           "ring": (hand_over_is_cheap,), "threads": (many_threads_cost,)}

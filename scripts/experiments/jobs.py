@@ -4,6 +4,7 @@ import math
 
 import bursts
 import caches
+import cutoff
 import overload
 import slowdown
 import synthetic
@@ -106,7 +107,7 @@ def _cohorts(options, bench, number):
 PARTS = {"policies": (_policies, math.inf), "batching": (_batching, math.inf),
          "layouts": (_layouts, math.inf), "overload": (overload.jobs, 6),
          "cohorts": (_cohorts, math.inf), "slowdown": (slowdown.jobs, slowdown.ROUNDS),
-         "bursts": (bursts.jobs, bursts.ROUNDS),
+         "cutoff": (cutoff.jobs, cutoff.ROUNDS), "bursts": (bursts.jobs, bursts.ROUNDS),
          "bottleneck": (synthetic.bottleneck, math.inf),
          "ring": (synthetic.ring, synthetic.ROUNDS),
          "threads": (synthetic.threads, synthetic.ROUNDS),

@@ -5,6 +5,7 @@ import math
 import statistics
 import subprocess
 
+import cutoff
 import results as r
 import slowdown as slowdowns
 from plan import PER_CONNECTION, PER_CORE, POOLS, class_of
@@ -158,7 +159,7 @@ def overlays(title, panels, path, xlabel, key, xtics=(), columns=2):
 
 def slowdown(results, arrivals, path):
     """Draws the slowdown by load, in a panel for each class and percentile."""
-    lines = results.of("slowdown")
+    lines = [line for line in results.of("slowdown") if line["arrivals"] == arrivals]
     loads = sorted({line["load"] for line in lines})
     panels = []
     for of_class in slowdowns.CLASSES:
@@ -173,6 +174,28 @@ def slowdown(results, arrivals, path):
     overlays(f"Slowdown, {arrivals}", panels, path, "load",
              (len(panels) - 1, "center maxrows 10 spacing 0.75 samplen 1"),
              columns=3)  # the key is where the fewest requests are
+
+
+def quantum(results, path):
+    """Draws the slowdown and the CPU time of an image by the cutoff, which is last if there is
+    none."""
+    names = [name for name in cutoff.CUTOFFS if name != cutoff.NONE]
+    ms = [float(name.split()[0]) for name in names] + [10 * max(
+        float(name.split()[0]) for name in names)]
+    runs = [results.runs("cutoff", name, 0) for name in (*names, cutoff.NONE)]
+
+    def line(of):
+        found = [(x, [of(run) for run in own]) for x, own in zip(ms, runs)]
+        return sorted((x, statistics.geometric_mean(own)) for x, own in found
+                      if own and None not in own)
+
+    panels = [("p99 of the slowdown", True, None, [
+        (of_class, colour, line(lambda run, of_class=of_class: cutoff.p99(run, of_class)))
+        for of_class, colour in zip(slowdowns.CLASSES, LINES[::3])]),
+        ("CPU time of an image, ms", False, None, [
+            ("cohort", LINES[0], line(lambda run: run["cpu_ms_per_image"]))])]
+    overlays(f"Preemption, load {cutoff.LOAD:g}", panels, path,
+             f"cutoff, ms ({max(ms):g}: none)", (0, "top left"), sorted(ms))
 
 
 def controllers(results, name, path):
@@ -199,6 +222,8 @@ def _plots(results):
     for arrivals in sorted({line["arrivals"] for line in results.of("slowdown")}):
         yield (f"slowdown-{arrivals}.svg", f"Slowdown by load, {arrivals}",
                lambda path, arrivals=arrivals: slowdown(results, arrivals, path))
+    if results.of("cutoff"):
+        yield ("cutoff.svg", "Preemption by cutoff", lambda path: quantum(results, path))
     for name in sorted({line["name"] for line in results.of("bursts")}):
         yield (f"bursts-{name.replace(' ', '-')}.svg", f"Queues and pools under bursts, {name}",
                lambda path, name=name: controllers(results, name, path))

@@ -1,5 +1,5 @@
 """The parts of data/results/README.md that are generated from the raw results: each is between a
-line "<!-- NAME FOLDER -->" and a line "<!-- end -->"."""
+line "<!-- NAME FOLDER -->" and a line "<!-- end -->". A folder without results has a sentence."""
 
 import re
 
@@ -31,13 +31,17 @@ def caches(results, _):
 MAKE = {"verdicts": verdicts, "throughput": throughput, "caches": caches}
 
 
+NOT_MEASURED = "Not measured yet."
+
+
 def generated(text, root=RESULTS):
     """Returns the text with all of its generated parts made from the raw results."""
     def replace(found):
         name, folder, workload = found.groups()
-        results = r.Results(r.read(root / folder / "raw.jsonl"))
+        path = root / folder / "raw.jsonl"
+        body = MAKE[name](r.Results(r.read(path)), workload) if path.exists() else NOT_MEASURED
         head = found[0].split("\n", 1)[0]
-        return f"{head}\n{MAKE[name](results, workload)}\n<!-- end -->\n"
+        return f"{head}\n{body}\n<!-- end -->\n"
     return BLOCK.sub(replace, text)
 
 

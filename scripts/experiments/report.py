@@ -1,9 +1,10 @@
-"""The report: tables, plots and verdicts in a Markdown document."""
+"""The report in Markdown: first the verdicts with their plots, then the tables behind them."""
 
 import re
 import statistics
 
 import claims
+import cutoff
 import machine
 import plots
 import results as r
@@ -83,6 +84,9 @@ def _parts(results):
              "by their time alone. The oracles serve the same arrivals without overhead: SRPT with "
              "the least remaining work first, and processor sharing. Geometric means of the "
              "rounds, with intervals of 95 %.", tables.slowdown),
+            ("cutoff", "Preemption",
+             f"Policy cohort in an open loop at a load of {cutoff.LOAD:g}: a decode that takes longer "
+             "than the cutoff is parked, and the next image is decoded.", cutoff.table),
             ("bursts", "Controllers under bursts",
              "SEDA with fixed pools and with its controllers: an open loop of half the capacity, "
              "and twice the capacity within two bursts.", tables.bursts),
@@ -112,6 +116,7 @@ def _parts(results):
 
 def verdict_lines(verdicts):
     return [f"{number}. **{verdict.claim}** {verdict.verdict.capitalize()}. "
+            f"{f'The paper: {verdict.expected}. ' if verdict.expected else ''}"
             f"{' '.join(verdict.numbers)}" for number, verdict in enumerate(verdicts, 1)]
 
 
@@ -120,9 +125,6 @@ def text(results, command):
     r.check_order(results.lines)
     verdicts = claims.verdicts(results)
     lines = _head(results, command)
-    for workload in results.workloads():
-        lines += _policies(results, workload)
-    lines += _parts(results)
     lines.append("## Verdicts\n\nA claim holds if the interval of 95 % of each ratio is within the "
                  "bounds. It does not hold if one ratio is outside after Holm's correction for "
                  "their number. After a ratio: \"?\" it is not decided, \"no\" it is outside.\n")
@@ -131,6 +133,10 @@ def text(results, command):
     if pictures:
         lines.append("\n## Plots\n")
         lines += [f"![{title}]({name})" for name, title in pictures]
+    lines.append("")
+    for workload in results.workloads():
+        lines += _policies(results, workload)
+    lines += _parts(results)
     return verdicts, "\n".join(lines) + "\n"
 
 

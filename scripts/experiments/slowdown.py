@@ -37,7 +37,7 @@ def jobs(options, bench, number):
     chosen = [name for name in (POLICIES[:2] if options.quick else POLICIES)
               if not options.configurations or name in options.configurations]
     return [Job("slowdown", f"{configuration.name}, {arrivals}, {load:g}", 0, number,
-                lambda configuration=configuration, arrivals=arrivals, load=load: _measure(
+                lambda configuration=configuration, arrivals=arrivals, load=load: measure(
                     options, bench, configuration, arrivals, load, number),
                 bench.guess_s) for configuration in configurations(chosen)
             for arrivals in ARRIVALS for load in options.loads
@@ -79,19 +79,22 @@ def _arguments(arrivals, rate, seconds):
         for word in ("--spike", f"{factor}:{1000 * length:.0f}@{(i + 0.5) * period:.3f}s"))]
 
 
-def _measure(options, bench, configuration, arrivals, load, number):
+def measure(options, bench, configuration, arrivals, load, number, extra=()):
+    """Returns the slowdown of one run, and that of the oracles. extra: settings of the daemon."""
     capacity, alone = _alone(options, bench)
     rate, seconds = load * capacity, options.run_s or 2
     settings, connections = [*GRAPH, f"limits.connections={CONNECTIONS + 16}",
-                             "limits.body_timeout=10m"], CONNECTIONS
+                             "limits.body_timeout=10m", *extra], CONNECTIONS
     if configuration.policy == "thread-per-connection":
         settings.append(f"scheduler.threads={THREADS}")
         connections = THREADS
     with bench.daemon(configuration.path, settings) as daemon:
         bench.warm_up(daemon, min(16, connections))
-        _, rows = bench.load(daemon, "-c", connections, *_arguments(arrivals, rate, seconds), "-n",
-                             max(10, round(rate * seconds)), "--timeout", "10m", "--seed",
-                             number + 1)
+        before = _events(daemon)
+        report, rows = bench.load(daemon, "-c", connections, *_arguments(arrivals, rate, seconds),
+                                  "-n", max(10, round(rate * seconds)), "--timeout", "10m",
+                                  "--seed", number + 1)
+        events = _events(daemon) - before
     if any(row["error"] for row in rows):
         raise run.Failed(f"{configuration.name} has not answered all requests at load {load:g}")
     due = [float(row["intended"]) for row in rows]
@@ -103,11 +106,19 @@ def _measure(options, bench, configuration, arrivals, load, number):
     work = [scale * service for service in services]
     return {"policy": configuration.policy, "arrivals": arrivals, "load": load,
             "rate_per_s": rate, "requests": len(rows), "bounds_ms": [1e3 * x for x in bounds],
+            "cpu_ms_per_image": 1e3 * report["cpu_s"] / len(rows),
+            "events_per_image": events / len(rows),
             "slowdown": by_class([time / service for time, service in zip(times, services)],
                                  services, bounds),
             **{key: by_class([(end - at) / own for end, at, own in zip(
                 simulate(due, work, cores), due, work)], services, bounds)
                for key, simulate in (("srpt", srpt), ("ps", processor_sharing))}}
+
+
+def _events(daemon):
+    """Returns the events that the stages of the main threads have handled. An event that is parked
+    at a cutoff counts again when it goes on."""
+    return sum(stage["events"] for stage in daemon.stats()["stages"] if stage["group"] == "main")
 
 
 # ---- percentiles ----

@@ -132,8 +132,8 @@ def cache_misses(results):
 def slowdown(results):
     """Returns a table of the 99th percentile for each kind of arrivals and class, by load."""
     lines, out = results.of("slowdown"), []
-    loads = sorted({line["load"] for line in lines})
     for arrivals in slowdowns.ARRIVALS:
+        loads = sorted({line["load"] for line in lines if line["arrivals"] == arrivals})
         for of_class in slowdowns.CLASSES:
             rows = []
             for name in slowdowns.names(lines):

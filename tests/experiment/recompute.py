@@ -18,6 +18,13 @@ GORDON = {"mg1": 12450.92, "cohort": 12441.45, "srpt": 12433.82, "cohort-stacks"
           "seda-malloc": 10843.27, "seda": 9490.45, "seda-overthreaded": 7494.73,
           "thread-per-connection-4": 6120.20, "seda-underthreaded": 5943.91,
           "thread-per-connection-8": 5845.49, "thread-per-connection-16": 4677.09}
+# What the papers say about a claim that has these words.
+EXPECTED = {"lowest 90th": [0.32, 0.25, 4.0, 0.31, 0.53],
+            "Replication beats": [892.93 / 873.73, 2.0, 911.62 / 656.20, 4.0],
+            "Cohorts of all": [13.0], "are called directly": [795.77 / 800.82, 883.80 / 883.48],
+            "SEDA with a thread per core": [661.13 / 912.89],
+            "policies are within 2 % of color": [795.77 / 921.98, 883.80 / 921.98],
+            "A hand-over": [5.1], "median response time of cohort": [20.0]}
 CORE, POOLS = {"mg1", "cohort", "srpt", "cohort-stacks"}, {"seda", "seda-malloc"}
 # Title of a column: key of the raw results, and unit.
 COLUMNS = {"Throughput, MB/s": ("input_bytes_per_s", 1e6), "Makespan, s": ("makespan_s", 1),
@@ -275,6 +282,8 @@ class Report:
             return self.slowdown(head, name)
         if first == "Policy":
             return self.bottleneck(name)
+        if first == "Cutoff":
+            return self.cutoff(name)
         if first == "Stages of the ring":
             ns = [row["cpu_ns"] / row["rounds"] for row in self.rows
                   if row["kind"] == "ring" and row["stages"] == int(name)]
@@ -352,6 +361,29 @@ class Report:
             out.append([] if None in own or not own else Ratio(own).figures())
         return out
 
+    def cutoff(self, name):
+        rows, none = self.of("cutoff", name), {
+            row["round"]: row for row in self.of("cutoff", "none")}
+        more = [(row["events_per_image"] - none[row["round"]]["events_per_image"],
+                 row["cpu_ms_per_image"] - none[row["round"]]["cpu_ms_per_image"])
+                for row in rows if name != "none"]
+        costs = [1000 * ms / yields for yields, ms in more if yields > 0]
+        tails = [[row["slowdown"][of_class]["p99"] for row in rows]
+                 for of_class in ("small half", "largest tenth")]
+        return [spread([yields for yields, _ in more]) if more else [],
+                spread([row["cpu_ms_per_image"] for row in rows]),
+                self.ratio(name, "none", "cpu_ms_per_image", "cutoff").figures() if more else [],
+                spread(costs)[:1] if costs else [],
+                *([] if None in values else spread(values) for values in tails)]
+
+    def light_load(self, load, of_class):
+        medians = {(row["policy"], row["round"]): row["slowdown"][of_class]["p50"]
+                   for row in self.of("slowdown") if row["arrivals"] == "poisson"
+                   and row["load"] == load}
+        rounds = [k for policy, k in sorted(medians) if policy == "cohort"]
+        return Ratio([medians["cohort", k] / medians["thread-per-connection", k] for k in rounds
+                      if ("thread-per-connection", k) in medians])
+
     def bottleneck(self, name):
         rows = self.of("bottleneck", name)
         return [spread(values) for values in (
@@ -396,11 +428,14 @@ class Report:
                 self.faults.append(f"this is no verdict: {line}")
 
     def check_verdict(self, claim, word, rest):
+        if expected := re.match(r"The paper: (.*?\))\. ", rest):
+            rest = rest[expected.end():]
+            self.check_expected(claim, expected[1], rest)
         if rest.startswith(("Not measured.", "The requests that", "A quarter")):
             if word != "Cannot be told":
                 self.faults.append(f"{claim}: {rest}")
             return
-        ratios, regions, marks = [], [], []
+        ratios, regions, marks, names = [], [], [], []
         for part, body in re.findall(r"Must be (.*?): (.*?)\.(?= |$)(?!\.)", rest):
             region = self.region(part)
             for text in body.split("; "):
@@ -413,10 +448,14 @@ class Report:
                 ratios.append(ratio)
                 regions.append(tuple(math.log(end) if end else -math.inf for end in region))
                 marks.append(mark)
+                names.append(words)
         whole, each, needed = verdict(ratios, regions)
         signs = [{"holds": "", "does not hold": " no", "cannot be told": " ?"}[one] for one in each]
         if (whole.capitalize(), signs) != (word, marks):
             self.faults.append(f"{claim}: {word} {marks}, and the raw results say {whole} {signs}")
+        decided = re.search(r"Decided by (.*?)\.(?= |$)", rest)
+        if (decided and decided[1]) != self.deciding(whole, each, names, ratios, regions):
+            self.faults.append(f"{claim}: {decided and decided[1]} has not decided it")
         rounds = min(ratio.n for ratio in ratios)
         self.check(claim, re.search(r"\d+ comparisons?, \d+ rounds?\.", rest)[0],
                    [len(ratios), rounds])
@@ -428,6 +467,38 @@ class Report:
             if (tells[1] == "About") != (needed <= 1000):
                 self.faults.append(f"{claim}: {needed} rounds would tell")
         self.check_notes(claim, rest)
+
+    @staticmethod
+    def deciding(whole, each, names, ratios, regions):
+        """Returns the name of the ratio whose interval is nearest to its bounds if the claim holds,
+        and furthest beyond them if it does not."""
+        if len(each) < 2 or whole == "cannot be told":
+            return None
+        ends = [ratio.ends() for ratio in ratios]
+        if whole == "holds":
+            rest = [min(low - region[0], region[1] - high)
+                    for (low, high), region in zip(ends, regions)]
+            return names[rest.index(min(rest))]
+        beyond = [max(region[0] - high, low - region[1]) if one == whole else -math.inf
+                  for (low, high), region, one in zip(ends, regions, each)]
+        return names[beyond.index(max(beyond))]
+
+    def check_expected(self, claim, text, rest):
+        """Checks the paper's figures."""
+        if "geometric means" in claim:
+            left, right = (of.split(", ") for of in re.search(
+                r"above 1: (.*?) : (.*?) [\d.]+ \(", rest).groups())
+            want = [statistics.geometric_mean(GORDON[name] for name in left)
+                    / statistics.geometric_mean(GORDON[name] for name in right)]
+        elif "within 2 % of each other" in claim:
+            core = [GORDON[name] for name in CORE]
+            want = [min(core) / max(core), 1]
+        elif "stacks do not help" in claim:
+            want = [GORDON["cohort-stacks"] / GORDON["cohort"], 0.44 / 0.32, 90.0]
+        else:
+            want = next((want for words, want in EXPECTED.items() if words in claim), [])
+        self.check(claim, text.rpartition(" (")[0].replace("90th", "90").replace(
+            "thread for each", "thread"), want)
 
     @staticmethod
     def region(text):
@@ -485,6 +556,16 @@ class Report:
             stages = int(re.match(r"(\d+) stages", words)[1])
             return Ratio([row["cpu_ns"] / row["rounds"] / stages / 1000 for row in self.rows
                           if row["kind"] == "ring" and row["stages"] == stages]), below
+        if "median response time of cohort" in claim:
+            least = min(row["load"] for row in self.of("slowdown"))
+            if f"{least:g}" != re.search(r"a load of ([\d.]+) ", claim)[1]:
+                raise ValueError("this is not the lightest load")
+            return self.light_load(least, words), (10, math.inf)
+        if "cutoff of" in claim:
+            of = (lambda row: row["slowdown"]["small half"]["p99"]) if "99th" in claim \
+                else "cpu_ms_per_image"
+            return (self.ratio(left, right, of, "cutoff"),
+                    below if "99th" in claim else (0, 1.02))
         if "threads have less throughput" in claim:
             names = f"{left} threads", f"{right} threads"
             return self.ratio(*names, "tasks_per_s", "threads"), below

@@ -5,6 +5,7 @@ import json
 import random
 import re
 
+import cutoff
 import plan
 import pytest
 import readme
@@ -86,13 +87,16 @@ class Made:
         self.add("overload", ["drain"], self.overload)
         # Oracles are the same for all policies.
         oracle = [self.by_class() for _ in range(self.rounds)]
-        self.add("slowdown", [f"{policy}, {arrivals}, {load:g}" for policy in ("drain", "mg1")
+        self.add("slowdown", [f"{policy}, {arrivals}, {load:g}" for policy in ("drain", "mg1", "cohort", "thread-per-connection")
                               for arrivals in ("poisson", "bursts") for load in (0.5, 1.2)],
                  lambda name: {"policy": name.split(", ")[0], "arrivals": name.split(", ")[1],
                                "load": float(name.split(", ")[2]), "slowdown": self.by_class()}, 0)
         for row in self.rows:
             if row["kind"] == "slowdown":
                 row |= {"srpt": oracle[row["round"]], "ps": oracle[-1 - row["round"]]}
+        self.add("cutoff", [*cutoff.CUTOFFS], lambda name: {
+            "cpu_ms_per_image": self.near(4), "slowdown": self.by_class(),
+            "events_per_image": self.near(4 if name == "none" else 9)}, 0)
         self.add("cohorts", ["1", "4", "10", "20", "all"], self.closed)
         self.add("bursts", ["controllers"], lambda _: {
             **self.plain("rate_per_s", "p50_ms", "p90_ms", "p99_ms", "max_ms"), "answered": 17,
@@ -173,7 +177,9 @@ def test_each_wrong_figure_is_found(folder):
     ("321 files", "322 files"), ("--seed 4711", "--seed 4712"),
     ("the seed 4711", "the seed 4712"), ("7654 requests", "7653 requests"),
     ("Debian 12", "Debian 13"), ("1 runs were disturbed", "2 runs were disturbed"),
-    ("About ", "About 1"), ("cohort-stacks, ", ""), ("below 1:", "below 1.01:")])
+    ("About ", "About 1"), ("cohort-stacks, ", ""), ("below 1:", "below 1.01:"),
+    ("Decided by ", "Decided by the other "),
+    ("The paper: 1.", "The paper: 2."), ("The paper: 0.983", "The paper: 0.982")])
 def test_a_wrong_word_is_found(folder, old, new):
     path = folder / "report.md"
     text = path.read_text()

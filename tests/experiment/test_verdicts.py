@@ -335,7 +335,7 @@ def test_thread_per_connection_has_as_many_connections_as_the_others():
         numbered = [name for name in at[workload] if name.startswith("thread-per-connection-")]
         assert numbered == [f"thread-per-connection-{workload}"]
         assert {"drain", "cohort", "srpt", "seda-cores"} <= at[workload]
-    assert "seda" in at[16] and "seda" in at[4] and "seda" not in at[8]
+    assert "seda" in at[16] and "seda" not in at[4] | at[8]
 
 
 def test_all_configurations_of_the_paper_answer_when_decoded_on_one_graph():
