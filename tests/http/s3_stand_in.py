@@ -4,6 +4,7 @@ what is put.
 
 store.fault is a function (method, key) -> Fault or None, which is asked for each request."""
 
+import copy
 import email.utils
 import functools
 import hashlib
@@ -25,13 +26,16 @@ class Fault:
     """status: answers this status with the code, and does nothing. cut: sends this many bytes of the
     answer, and then ends the connection, by a RST if resets. hangs: waits until the store is
     released, and then ends the connection. change: a function that gets and returns the answer's
-    headers and body. damages: changes the body of the request. delays: seconds before the answer. is_lost: does what is asked, and does not answer."""
+    headers and body. damages: changes the body of the request. delays: seconds before it does what
+    is asked, although the client may have left; late_answer: it waits before the answer only.
+    is_lost: does what is asked, and does not answer. again: seconds after which it does the same
+    once more, as if a proxy had repeated the request."""
 
     def __init__(self, status=None, code="", cut=None, resets=False, hangs=False, change=None,
-                 delays=0, is_lost=False, damages=False):
+                 delays=0, is_lost=False, damages=False, again=None, late_answer=False):
         self.status, self.code, self.cut, self.resets = status, code, cut, resets
         self.hangs, self.change, self.delays, self.is_lost = hangs, change, delays, is_lost
-        self.damages = damages
+        self.damages, self.again, self.late_answer = damages, again, late_answer
 
 
 def hmac_of(key, text):
@@ -126,8 +130,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.put(store, key, body)
         with store.lock:
             if self.command == "DELETE":
-                store.objects.pop(key, None)
-                return 204, {}, b""
+                refusal = self.refusal(store, key)
+                if not refusal:
+                    store.objects.pop(key, None)
+                return refusal or (204, {}, b"")
             if key:
                 return self.part(*store.get(key))
             return store.list(dict(urllib.parse.parse_qsl(query, keep_blank_values=True)))
@@ -180,7 +186,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             store.requests.append((self.command, key))
             fault = store.fault(self.command, key) if store.fault else None
         fault = fault or Fault()
-        if fault.delays:
+        if fault.delays and not fault.late_answer:
             store.released.wait(fault.delays)
         if fault.hangs:
             store.released.wait()
@@ -190,9 +196,18 @@ class Handler(http.server.BaseHTTPRequestHandler):
             status, headers, content = error(fault.status, fault.code)
         else:
             status, headers, content = self.answer(body[:-1] + b"!" if fault.damages else body)
+        if fault.late_answer:
+            store.released.wait(fault.delays)
+        if fault.again is not None:
+            threading.Thread(target=copy.copy(self).repeat, args=(body, fault.again),
+                             daemon=True).start()
         if fault.change:
             headers, content = fault.change(dict(headers), content)
         self.send(fault, status, headers, content)
+
+    def repeat(self, body, seconds):
+        self.server.store.released.wait(seconds)
+        self.answer(body)
 
     def send(self, fault, status, headers, content):
         data = f"HTTP/1.1 {status} x\r\n".encode()
