@@ -88,17 +88,9 @@ static void jpeg_encode_handle(struct visit *v, struct event *const *batch, unsi
 		encode_step(v, step_of(batch[i]));
 }
 
-static void jpeg_encode_worker_fini(struct visit *v, void *scratch)
-{
-	(void)v;
-	(void)scratch;
-	encoder_thread_fini();
-}
-
 const struct stage_class stage_jpeg_encode = {
 	.name = "jpeg_encode",
 	.kind = STAGE_SHARED,
 	.batch_max = 16,
-	.worker_fini = jpeg_encode_worker_fini,
 	.handle = jpeg_encode_handle,
 };

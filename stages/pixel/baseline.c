@@ -17,8 +17,10 @@
 #define CHUNKS_MIN 4                      /* enough for all notes of a small picture */
 #define CHUNKS_MAX 257                    /* 16 MB */
 #define CODED_AT_ONCE 256                 /* notes, of at most 27 bits each */
-#define HEADER_BYTES 2048                 /* more than all headers without a profile */
-#define ICC_BYTES 65519                   /* of a profile in one marker, as in libjpeg */
+/* Of a column of knots, in all rows of blocks of an MCU. */
+#define COLUMN_BYTES (4 * MCU_BLOCK * sizeof(int16_t))
+#define HEADER_BYTES 2048 /* more than all headers without a profile */
+#define ICC_BYTES 65519   /* of a profile in one marker, as in libjpeg */
 
 enum marker { SOI = 0xd8, EOI = 0xd9, APP0 = 0xe0, APP2 = 0xe2 };
 enum { DQT = 0xdb, SOF0 = 0xc0, DHT = 0xc4, SOS = 0xda };
@@ -37,6 +39,7 @@ struct baseline {
 	uint8_t quantum[2][MCU_COEFFICIENTS]; /* luma, chroma */
 	struct mcu_divisors divisors[2];
 	struct mcu_row mcus;
+	int16_t *columns; /* of all rows of blocks of an MCU; NULL without splines */
 	/* notes */
 	struct chunk *chunk[CHUNKS_MAX]; /* NULL until needed */
 	unsigned chunks_max;             /* of this file */
@@ -379,14 +382,19 @@ static void count_notes(struct baseline *b, const uint32_t *note, const uint32_t
 		b->count[0][*note % MCU_NOTES]++;
 }
 
-/* Sets the lines of `count` rows of samples from `first`. Below the plane its last line is
- * repeated. */
-static void set_lines(const struct plane *p, int first, int count, const uint8_t **line)
+/* Sets a row of blocks. Below the plane its last line is repeated. */
+static void set_blocks(const struct baseline *b, const struct plane *p, int row,
+                       struct mcu_blocks *to)
 {
-	for (int i = 0; i < count; i++) {
-		int y = first + i < p->height ? first + i : p->height - 1;
+	if (to->spline) {
+		b->kernel->transform(to, p->data + row * to->spline->per_block * p->stride,
+		                     p->stride, p->width);
+		return;
+	}
+	for (int i = 0; i < MCU_BLOCK; i++) {
+		int y = row * MCU_BLOCK + i;
 
-		line[i] = p->data + y * p->stride;
+		to->line[i] = p->data + (y < p->height ? y : p->height - 1) * p->stride;
 	}
 }
 
@@ -394,14 +402,15 @@ static void set_row(struct baseline *b, int row)
 {
 	const struct plane *p = b->picture->plane;
 	struct mcu_row *m = &b->mcus;
-	int high = m->chroma == CHROMA_420 ? 2 * MCU_BLOCK : MCU_BLOCK;
+	int high = m->chroma == CHROMA_420 ? 2 : 1;
 
-	set_lines(&p[0], row * high, high, m->luma);
-	m->is_cut = row * high + MCU_BLOCK >= p[0].height;
+	m->is_cut = (row * high + 1) * MCU_BLOCK >= b->picture->height;
+	for (int i = 0; i < (m->is_cut ? 1 : high); i++)
+		set_blocks(b, &p[0], row * high + i, &m->luma[i]);
 	if (m->chroma == CHROMA_NONE)
 		return;
-	set_lines(&p[1], row * MCU_BLOCK, MCU_BLOCK, m->cb);
-	set_lines(&p[2], row * MCU_BLOCK, MCU_BLOCK, m->cr);
+	set_blocks(b, &p[1], row, &m->cb);
+	set_blocks(b, &p[2], row, &m->cr);
 }
 
 bool baseline_note(struct baseline *b, unsigned row)
@@ -440,10 +449,32 @@ static unsigned chunks_of(uint64_t bytes)
 	return n < CHUNKS_MIN ? CHUNKS_MIN : n > CHUNKS_MAX ? CHUNKS_MAX : (unsigned)n;
 }
 
-uint64_t baseline_bytes(uint64_t notes_bytes_max)
+/* Returns the columns of a row of blocks of splines with the smallest step. */
+static size_t columns_of(int width)
 {
-	return sizeof(struct baseline) +
+	return (size_t)width / 2 + MCU_BLOCK + MCU_COLUMNS;
+}
+
+uint64_t baseline_bytes(int width, uint64_t notes_bytes_max)
+{
+	return sizeof(struct baseline) + COLUMN_BYTES * columns_of(width) +
 	       chunks_of(notes_bytes_max) * (sizeof(struct chunk) + 2 * (uint64_t)CACHE_LINE);
+}
+
+/* Returns whether there is memory. */
+static bool set_splines(struct baseline *b)
+{
+	const struct plane *p = b->picture->plane;
+	struct mcu_blocks *row[] = { &b->mcus.luma[0], &b->mcus.luma[1], &b->mcus.cb, &b->mcus.cr };
+
+	if (!p[0].step)
+		return true;
+	b->columns = pool_get(COLUMN_BYTES * columns_of(b->picture->width));
+	for (unsigned i = 0; i < COUNT_OF(row) && b->columns; i++) {
+		row[i]->spline = mcu_spline_of(p[b->plane_count > 1 && i > 1].step);
+		row[i]->columns = b->columns + i * MCU_BLOCK * columns_of(b->picture->width);
+	}
+	return b->columns;
 }
 
 struct baseline *baseline_new(unsigned quality, enum chroma chroma, const struct picture *p,
@@ -467,7 +498,10 @@ struct baseline *baseline_new(unsigned quality, enum chroma chroma, const struct
 		.chroma_divisors = &b->divisors[1],
 		.wide = (p->width + MCU_BLOCK - 1) / MCU_BLOCK,
 	};
-	return b;
+	if (set_splines(b))
+		return b;
+	pool_put(b);
+	return NULL;
 }
 
 unsigned baseline_rows(const struct baseline *b)
@@ -491,6 +525,7 @@ void baseline_free(struct baseline *b)
 		return;
 	for (unsigned i = 0; i < b->chunks_max && b->chunk[i]; i++)
 		pool_put(b->chunk[i]);
+	pool_put(b->columns);
 	pool_put(b->data);
 	pool_put(b);
 }

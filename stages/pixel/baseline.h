@@ -23,12 +23,12 @@
 struct baseline;
 
 /* Returns an upper bound on the memory of a file with this notes_bytes_max, without the file. */
-uint64_t baseline_bytes(uint64_t notes_bytes_max);
+uint64_t baseline_bytes(int width, uint64_t notes_bytes_max);
 
 /*
- * Returns a file for p, or NULL without memory. Picture and profile are borrowed, as encoder_new()
- * says. notes_bytes_max limits the memory of the notes. If they exceed it, the tables are made from
- * the notes until then, and all notes are coded at once.
+ * Returns a file for p, whose planes may have steps, or NULL without memory. Picture and profile
+ * are borrowed, as encoder_new() says. notes_bytes_max limits the memory of the notes. If they
+ * exceed it, the tables are made from the notes until then, and all notes are coded at once.
  */
 struct baseline *baseline_new(unsigned quality, enum chroma chroma, const struct picture *p,
                               const uint8_t *icc, size_t icc_size, uint64_t notes_bytes_max);

@@ -711,7 +711,7 @@ int decoder_init(struct decoder *d)
 	}
 	jpeg_create_decompress(&d->in);
 	jpeg_mem_src(&d->in, nothing, sizeof(nothing)); /* makes the permanent source manager */
-	jpeg_memory_init(&d->memory, (j_common_ptr)&d->in, true);
+	jpeg_memory_init(&d->memory, (j_common_ptr)&d->in);
 	d->realize = d->in.mem->realize_virt_arrays;
 	d->in.mem->realize_virt_arrays = on_realize;
 	return 0;

@@ -5,7 +5,7 @@
 #include "encoder.h"
 
 #include <errno.h>
-#include <stdlib.h>
+#include <string.h>
 
 #include <jerror.h>
 
@@ -48,7 +48,7 @@ static void on_message(j_common_ptr c, int level)
 /* Returns whether a pass follows the current one. */
 static bool is_pass_left(const struct encoder *e)
 {
-	return e->uses_private && !e->out.master->is_last_pass;
+	return libjpeg_private_is_usable() && !e->out.master->is_last_pass;
 }
 
 /* Starts the next pass. After the last row of the current one. */
@@ -154,7 +154,6 @@ static int advance_own(struct encoder *e, unsigned rows)
 			is_good = is_good && baseline_tables(e->own);
 		e->row = 0;
 	}
-	e->has_failed = !is_good;
 	return is_good ? e->pass < e->pass_count : -ENOMEM;
 }
 
@@ -162,10 +161,8 @@ int encoder_advance(struct encoder *e, unsigned rows)
 {
 	if (e->own)
 		return advance_own(e, rows);
-	if (setjmp(e->errors.failed)) {
-		e->has_failed = true;
+	if (setjmp(e->errors.failed))
 		return e->errors.mgr.msg_code == JERR_OUT_OF_MEMORY ? -ENOMEM : -EINVAL;
-	}
 	return advance(e, rows);
 }
 
@@ -195,8 +192,7 @@ void encoder_take(struct encoder *e, uint8_t **data, size_t *size)
 
 /* ---- memory ---- */
 
-/* Returns whether baseline.c makes the file. */
-static bool uses_own(const struct encoding *how)
+bool encoder_takes_knots(const struct encoding *how)
 {
 	return how->is_optimized && !how->is_progressive;
 }
@@ -221,8 +217,8 @@ uint64_t encoder_bytes(const struct encoding *how, enum chroma chroma, int width
 		chroma = CHROMA_NONE;
 	if (how->is_progressive)
 		kept += WORKING_BYTES + picture_coefficient_bytes(chroma, width, height);
-	else if (uses_own(how))
-		kept += baseline_bytes(picture_coefficient_bytes(chroma, width, height));
+	else if (encoder_takes_knots(how))
+		kept += baseline_bytes(width, picture_coefficient_bytes(chroma, width, height));
 	if (chroma == CHROMA_420)
 		samples += samples / 2 + (uint64_t)width + (uint64_t)height;
 	else if (chroma == CHROMA_444)
@@ -260,7 +256,7 @@ static void setup_planes(struct encoder *e)
 }
 
 /* Returns whether there is memory. */
-static bool setup(struct encoder *e)
+static bool setup(struct encoder *e, const struct encoding *how)
 {
 	struct jpeg_compress_struct *out = &e->out;
 
@@ -271,109 +267,42 @@ static bool setup(struct encoder *e)
 	e->errors.mgr.error_exit = on_error;
 	e->errors.mgr.emit_message = on_message;
 	jpeg_create_compress(out);
-	jpeg_memory_init(&e->memory, (j_common_ptr)out, false);
+	jpeg_memory_init(&e->memory, (j_common_ptr)out);
 	jpeg_output_init(&e->file, out);
 	setup_planes(e);
-	jpeg_set_quality(out, (int)e->how.quality, TRUE);
+	jpeg_set_quality(out, (int)how->quality, TRUE);
 	out->dct_method = JDCT_ISLOW;
-	out->optimize_coding = e->how.is_progressive;
-	if (e->how.is_progressive)
+	out->optimize_coding = how->is_progressive;
+	if (how->is_progressive)
 		jpeg_simple_progression(out);
-	e->uses_private = libjpeg_private_is_usable();
 	e->pass_count = pass_count(out);
 	return true;
-}
-
-static void destroy(struct encoder *e)
-{
-	if (!uses_own(&e->how))
-		jpeg_destroy_compress(&e->out);
-	free(e);
-}
-
-static struct encoder *make(const struct encoding *how, enum chroma chroma)
-{
-	struct encoder *e = calloc(1, sizeof(*e));
-
-	if (!e)
-		return NULL;
-	e->how = *how;
-	e->chroma = chroma;
-	e->pass_count = 2;
-	if (!uses_own(how) && !setup(e)) {
-		destroy(e);
-		return NULL;
-	}
-	return e;
-}
-
-/* ---- idle encoders ---- */
-
-/* Enough for all variants of a small configuration, in grey and in colour. One takes about 6 KB. */
-#define IDLE_MAX 16
-
-/* The encoder used last comes first. */
-static _Thread_local struct encoder *idle;
-
-static bool has_parameters(const struct encoder *e, const struct encoding *how, enum chroma chroma)
-{
-	return e->chroma == chroma && e->how.quality == how->quality &&
-	       e->how.is_progressive == how->is_progressive &&
-	       e->how.is_optimized == how->is_optimized;
-}
-
-static struct encoder *idle_remove(const struct encoding *how, enum chroma chroma)
-{
-	for (struct encoder **at = &idle; *at; at = &(*at)->next) {
-		struct encoder *e = *at;
-
-		if (!has_parameters(e, how, chroma))
-			continue;
-		*at = e->next;
-		return e;
-	}
-	return NULL;
-}
-
-/* Adds the encoder and destroys the least recently used one if there are more than IDLE_MAX. */
-static void idle_add(struct encoder *e)
-{
-	struct encoder **at = &idle;
-
-	e->next = idle;
-	idle = e;
-	for (unsigned i = 0; *at && i < IDLE_MAX; i++)
-		at = &(*at)->next;
-	if (*at) {
-		destroy(*at);
-		*at = NULL;
-	}
 }
 
 struct encoder *encoder_new(const struct encoding *how, const struct picture *p, const uint8_t *icc,
                             size_t icc_size)
 {
-	enum chroma chroma = how->is_grey ? CHROMA_NONE : picture_chroma(p);
-	struct encoder *e = idle_remove(how, chroma);
+	struct encoder *e = pool_get(sizeof(*e));
 
 	assert(p->plane_count == 1 || p->plane_count == 3);
 	if (!e)
-		e = make(how, chroma);
-	if (!e)
 		return NULL;
+	memset(e, 0, sizeof(*e));
 	e->picture = p;
 	e->icc = icc;
 	e->icc_size = icc_size;
-	e->is_started = false;
-	e->pass = e->row = 0;
-	e->memory.coefficient_bytes_max = picture_coefficient_bytes(chroma, p->width, p->height);
-	if (!uses_own(how))
+	e->chroma = how->is_grey ? CHROMA_NONE : picture_chroma(p);
+	e->memory.coefficient_bytes_max = picture_coefficient_bytes(e->chroma, p->width, p->height);
+	if (encoder_takes_knots(how)) {
+		e->pass_count = 2;
+		e->own = baseline_new(how->quality, e->chroma, p, icc, icc_size,
+		                      e->memory.coefficient_bytes_max);
+		if (e->own)
+			return e;
+	} else if (setup(e, how)) {
 		return e;
-	e->own = baseline_new(how->quality, chroma, p, icc, icc_size,
-	                      e->memory.coefficient_bytes_max);
-	if (e->own)
-		return e;
-	idle_add(e);
+	}
+	encoder_free(e);
 	return NULL;
 }
 
@@ -381,26 +310,9 @@ void encoder_free(struct encoder *e)
 {
 	if (!e)
 		return;
-	if (e->own) {
-		baseline_free(e->own);
-		e->own = NULL;
-	} else {
-		jpeg_abort_compress(&e->out);
-		pool_put(e->file.data);
-		e->file.data = NULL;
-	}
-	if (e->has_failed)
-		destroy(e);
-	else
-		idle_add(e);
-}
-
-void encoder_thread_fini(void)
-{
-	while (idle) {
-		struct encoder *e = idle;
-
-		idle = e->next;
-		destroy(e);
-	}
+	baseline_free(e->own);
+	jpeg_abort_compress(&e->out);
+	jpeg_destroy_compress(&e->out);
+	pool_put(e->file.data);
+	pool_put(e);
 }

@@ -10,9 +10,6 @@
  * libjpeg, in a second pass over notes (baseline.h). Progressive files are buffered as coefficients
  * and coded in several passes. An encoder belongs to one thread at a time. It may move to another
  * thread between two steps.
- *
- * Each thread caches idle encoders by their parameters. Setting parameters takes as long as coding
- * a small file. Switching optimisation off again in one libjpeg object corrupts files.
  */
 #ifndef DARKROOM_PIXEL_ENCODER_H
 #define DARKROOM_PIXEL_ENCODER_H
@@ -29,27 +26,25 @@
 #include "picture.h"
 
 struct encoder {
-	struct jpeg_memory
-		memory; /* first: client_data points to it; libjpeg is not used with `own` */
+	struct jpeg_memory memory; /* first: client_data points to it */
 	struct jpeg_compress_struct out;
 	struct encoder_errors {
 		struct jpeg_error_mgr mgr;
 		jmp_buf failed;
 	} errors;
 	struct jpeg_output file;
-	struct baseline *own;          /* makes an optimised file; NULL for other files */
+	struct baseline *own;          /* makes an optimised file, without libjpeg; or NULL */
 	const struct picture *picture; /* borrowed, as is the profile */
 	const uint8_t *icc;
 	size_t icc_size;
-	bool is_started, has_failed;
-	bool uses_private;         /* libjpeg_private_is_usable() when the encoder was made */
+	bool is_started;
 	unsigned pass, pass_count; /* over the picture */
 	unsigned row;              /* of MCUs, next one of the current pass */
-	/* parameters, fixed when the encoder is made */
-	struct encoding how;
-	enum chroma chroma;
-	struct encoder *next; /* in the thread's list of idle encoders */
+	enum chroma chroma;        /* of the file */
 };
+
+/* Returns whether baseline.c makes the file. Then planes may have steps. */
+bool encoder_takes_knots(const struct encoding *how);
 
 /*
  * Returns an encoder for p (grey, 4:2:0 or 4:4:4, padded, only read), or NULL without memory. The
@@ -59,12 +54,8 @@ struct encoder {
 struct encoder *encoder_new(const struct encoding *how, const struct picture *p, const uint8_t *icc,
                             size_t icc_size);
 
-/* Returns the memory of the file and caches the encoder in the calling thread. An encoder that has
- * failed is destroyed. NULL is ignored. */
+/* Frees it, and the file unless that was taken. NULL is ignored. */
 void encoder_free(struct encoder *e);
-
-/* Destroys the idle encoders of the calling thread. Call it before the thread ends. */
-void encoder_thread_fini(void);
 
 /* Encodes up to `rows` rows of MCUs. Returns 1 if work is left, 0 when the file is complete,
  * -ENOMEM, or -EINVAL if libjpeg fails. After an error only encoder_free() may be called. */

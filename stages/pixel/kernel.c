@@ -1,57 +1,9 @@
 /*
- * kernel.c - the kernels in plain C, what all kernels share, and the choice among them.
- *
- * The plain C kernels are the reference: every other kernel must compute the same bits. They serve
- * processors without a kernel of their own.
+ * kernel.c - what the kernels of all instruction sets share, and the choice among them.
  */
 #include "kernel.h"
 
 #include <string.h>
-
-#include "base/check.h"
-#include "weights.h"
-
-/* Returns the product in 1/32768, rounded, as pmulhrsw does. */
-static inline int mulhrs(int a, int b)
-{
-	return (a * b + 0x4000) >> 15;
-}
-
-static void vertical_c(const uint8_t *src, ptrdiff_t stride, int width, const int16_t *w, int taps,
-                       int16_t *out)
-{
-	memset(out, 0, sizeof(*out) * (size_t)width);
-	for (int k = 0; k < taps; k++, src += stride)
-		for (int x = 0; x < width; x++)
-			out[x] = (int16_t)(out[x] + mulhrs(src[x] << 7, w[k]));
-}
-
-static void horizontal_c(const int16_t *tile, const struct weights *t, uint8_t *out)
-{
-	const int16_t *w = t->w;
-
-	for (int o = 0; o < t->out; o++, w += t->taps, out += KERNEL_TILE) {
-		const int16_t *s = tile + (ptrdiff_t)t->first[o] * KERNEL_TILE;
-		int16_t sum[KERNEL_TILE];
-
-		for (int i = 0; i < KERNEL_TILE; i++)
-			sum[i] = 16;
-		for (int k = 0; k < t->taps; k++, s += KERNEL_TILE)
-			for (int i = 0; i < KERNEL_TILE; i++)
-				sum[i] = (int16_t)(sum[i] + mulhrs(s[i], w[k]));
-		for (int i = 0; i < KERNEL_TILE; i++) {
-			int v = sum[i] >> 5;
-
-			out[i] = (uint8_t)(v < 0 ? 0 : v > 255 ? 255 : v);
-		}
-	}
-}
-
-static const struct kernel kernel_c = {
-	.name = "c",
-	.vertical = vertical_c,
-	.horizontal = horizontal_c,
-};
 
 /* ---- tiles ---- */
 
@@ -143,6 +95,6 @@ const struct kernel *kernel_at(unsigned index)
 #elif defined(__aarch64__)
 	usable[count++] = &kernel_neon; /* every arm64 has NEON */
 #endif
-	usable[count++] = &kernel_c;
+	usable[count++] = &kernel_plain;
 	return index < count ? usable[index] : NULL;
 }

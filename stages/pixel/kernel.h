@@ -1,5 +1,6 @@
 /*
- * kernel.h - the inner loops of resampling, in plain C and for the vector units of x86 and arm64.
+ * kernel.h - the inner loops of resampling, for every machine and for the vector units of x86 and
+ * arm64.
  *
  * Samples have 8 bits. Between the passes they have 16 bits in units of 1/64. Weights have 14
  * fraction bits. All versions compute the same bits. A tile is 32 output rows, stored transposed:
@@ -25,7 +26,8 @@ struct kernel {
 	void (*horizontal)(const int16_t *tile, const struct weights *t, uint8_t *out);
 };
 
-/* Returns the kernels that this processor can run, fastest first, plain C last, then NULL. */
+/* Returns the kernels that this processor can run, fastest first, that of every machine last, then
+ * NULL. */
 const struct kernel *kernel_at(unsigned index);
 
 /* tile[x][row] = rows[row][x]; width and row_count are rounded up to 8 */
@@ -38,8 +40,8 @@ void kernel_out_of_tile(const uint8_t *columns, int width, int row_count, uint8_
 
 /* ---- private: for the kernel_*.c files ---- */
 
-/* Of x86 and of arm64. */
-extern const struct kernel kernel_avx512, kernel_avx2, kernel_ssse3, kernel_neon;
+/* Of every machine, of x86 and of arm64. */
+extern const struct kernel kernel_plain, kernel_avx512, kernel_avx2, kernel_ssse3, kernel_neon;
 
 /* Unrolls loops over register arrays even at -O2. Without it scaling takes twice the time. */
 #define KERNEL_PRAGMA(text) _Pragma(#text)

@@ -1,8 +1,9 @@
 /*
- * kernel_vector.c - the kernels for SSSE3, AVX2, AVX-512 and NEON.
+ * kernel_vector.c - the kernels for every machine, and for SSSE3, AVX2, AVX-512 and NEON.
  *
- * They use intrinsics because compilers do not find pmulhrsw. Each function names the instruction
- * sets that it is compiled for; kernel_at() returns it only on processors that have them.
+ * The latter use intrinsics because compilers do not find pmulhrsw. Each function names the
+ * instruction sets that it is compiled for; kernel_at() returns it only on processors that have
+ * them.
  */
 #include "kernel.h"
 
@@ -13,6 +14,27 @@
 #endif
 
 #include "weights.h"
+
+/* ---- vectors of the compiler ---- */
+
+typedef int16_t words8 __attribute__((vector_size(16)));
+typedef int32_t ints8 __attribute__((vector_size(32)));
+typedef uint8_t bytes8_at __attribute__((vector_size(8), aligned(1), may_alias));
+
+#define NAME plain
+#define TARGET
+#define LANES 8
+#define VECTORS 4
+#define WIDE(s, i) (__builtin_convertvector(*(const bytes8_at *)((s) + 8 * (i)), words8) << 7)
+#define LONG(v) __builtin_convertvector((words8)(v), ints8)
+#define MULHRS(a, b) __builtin_convertvector((LONG(a) * LONG(b) + 0x4000) >> 15, words8)
+#define PUT(to, sum)                                                \
+	for (int i = 0; i < KERNEL_TILE; i++) {                     \
+		int v = (int16_t)(sum)[i / LANES][i % LANES] >> 5;  \
+                                                                    \
+		(to)[i] = (uint8_t)(v < 0 ? 0 : v > 255 ? 255 : v); \
+	}
+#include "kernel_vector.h"
 
 #if defined(__x86_64__)
 

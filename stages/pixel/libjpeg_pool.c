@@ -124,11 +124,12 @@ static void add_buffer(struct jpeg_memory *m, j_common_ptr c, size_t size)
 	m->size_left = got - CACHE_LINE;
 }
 
-static void *take(j_common_ptr c, uint64_t bytes)
+static void *on_piece(j_common_ptr c, int pool_id, size_t bytes)
 {
 	struct jpeg_memory *m = c->client_data;
 	size_t size = round_up(bytes, CACHE_LINE);
 
+	(void)pool_id;
 	if (bytes > BYTES_MAX)
 		ERREXIT1(c, JERR_OUT_OF_MEMORY, 0);
 	if (size > m->size_left)
@@ -140,21 +141,13 @@ static void *take(j_common_ptr c, uint64_t bytes)
 	return piece;
 }
 
-static void *on_piece(j_common_ptr c, int pool_id, size_t size)
-{
-	const struct jpeg_memory *m = c->client_data;
-
-	return pool_id == JPOOL_IMAGE || m->forgets ? take(c, size)
-	                                            : m->own.alloc_small(c, pool_id, size);
-}
-
 /* Returns pointers to `count` rows of `bytes` bytes each. */
 static void **take_rows(j_common_ptr c, uint64_t bytes, JDIMENSION count)
 {
 	if (bytes > BYTES_MAX || bytes * count > BYTES_MAX)
 		ERREXIT1(c, JERR_OUT_OF_MEMORY, 0);
-	void **rows = take(c, (uint64_t)count * sizeof *rows);
-	uint8_t *first = take(c, bytes * count);
+	void **rows = on_piece(c, JPOOL_IMAGE, count * sizeof *rows);
+	uint8_t *first = on_piece(c, JPOOL_IMAGE, bytes * count);
 
 	for (JDIMENSION i = 0; i < count; i++)
 		rows[i] = first + i * (size_t)bytes;
@@ -178,7 +171,7 @@ static void on_free(j_common_ptr c, int pool_id)
 {
 	struct jpeg_memory *m = c->client_data;
 
-	m->own.free_pool(c, pool_id);
+	m->free_pool(c, pool_id);
 	if (pool_id != JPOOL_IMAGE)
 		return;
 	pool_put(m->coefficients); /* libjpeg has forgotten the arrays */
@@ -193,11 +186,10 @@ static void on_free(j_common_ptr c, int pool_id)
 	m->size_left = 0;
 }
 
-void jpeg_memory_init(struct jpeg_memory *m, j_common_ptr c, bool forgets)
+void jpeg_memory_init(struct jpeg_memory *m, j_common_ptr c)
 {
 	assert(c->client_data == m);
-	m->own = *c->mem;
-	m->forgets = forgets;
+	m->free_pool = c->mem->free_pool;
 	m->buffers = NULL;
 	m->size_left = 0;
 	c->mem->alloc_small = c->mem->alloc_large = on_piece;

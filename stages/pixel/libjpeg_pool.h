@@ -34,20 +34,18 @@ struct jpeg_memory {
 	/* private below this line */
 	struct jvirt_barray_control *arrays; /* of coefficients */
 	void *coefficients;
-	struct jpeg_memory_mgr own; /* libjpeg's methods */
-	bool forgets;
-	struct jpeg_buffer *buffers; /* the current one comes first */
-	uint8_t *at;                 /* free part of the current buffer */
-	size_t size_left;            /* bytes at `at` */
+	void (*free_pool)(j_common_ptr c, int pool_id); /* libjpeg's */
+	struct jpeg_buffer *buffers;                    /* the current one comes first */
+	uint8_t *at;                                    /* free part of the current buffer */
+	size_t size_left;                               /* bytes at `at` */
 };
 
 /*
- * Replaces the memory manager of c. Memory of a file is valid until jpeg_abort_*() or
- * jpeg_finish_*(). With `forgets` this includes memory that libjpeg would keep for later files; the
- * caller must clear pointers to it after each file. Call it after jpeg_create_*() and after all
- * allocations that must outlive files.
+ * Replaces the memory manager of c. All memory is valid until jpeg_abort_*() or jpeg_finish_*(),
+ * also that which libjpeg would keep for later files. Clear pointers to it after each file. Call it
+ * after jpeg_create_*() and after all allocations that must outlive files.
  */
-void jpeg_memory_init(struct jpeg_memory *m, j_common_ptr c, bool forgets);
+void jpeg_memory_init(struct jpeg_memory *m, j_common_ptr c);
 
 /* ---- output to a buffer that grows on demand ---- */
 

@@ -52,6 +52,9 @@ enum {
 	F_3_624 = 29692
 };
 
+/* Fraction bits of the weights of splines, and of sums of columns. */
+enum { WEIGHT_BITS = 14, COLUMN_BITS = 5 };
+
 /* As compute_reciprocal() of libjpeg-turbo's jcdctmgr.c: the quotients are rounded like there. */
 void mcu_divisors_make(struct mcu_divisors *d, const uint8_t *quantum)
 {
@@ -72,6 +75,31 @@ void mcu_divisors_make(struct mcu_divisors *d, const uint8_t *quantum)
 		d->correction[i] = (uint16_t)half;
 		d->scale[i] = (uint16_t)(1U << (32 - shift));
 	}
+}
+
+/* ---- splines ---- */
+
+static const struct mcu_spline splines[] = {
+	{ 2, 8, 4, { 15,    2248, 9338, 11570, 21,    3023, 10628, 5633,  20,   2597, 5011,
+	             -7627, 18,   2013, 350,   -5724, 15,   1403,  -1403, -15,  12,   873,
+	             -1167, 697,  8,    475,   -557,  73,   4,     201,   -205, -6 } },
+	{ 4,
+	  6,
+	  2,
+	  { 53, 4608, 18509, 0, 73, 5364, 9932, 0, 68, 3027, -3095, 0, 59, 1295, -1423, 0,
+	    49, 577,  -626,  0, 37, 311,  -297, 0, 25, 154,  -179,  0, 13, 64,   -48,   0 } },
+	{ 8, 5, 1, { 117, 9157, 13897, 0, 152, 6293, 0, 0, 118, 1144, -1262, 0, 78, 534, 0, 0,
+	             45,  181,  -226,  0, 25,  156,  0, 0, 13,  61,   -74,   0, 6,  39,  0, 0 } },
+};
+
+const struct mcu_spline *mcu_spline_of(int step)
+{
+	return step > 0 ? &splines[step / 4] : NULL;
+}
+
+int mcu_knots(const struct mcu_spline *spline, int samples)
+{
+	return (samples + MCU_BLOCK - 1) / MCU_BLOCK * spline->per_block + 4;
 }
 
 /* ---- notes ---- */

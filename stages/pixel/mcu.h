@@ -22,8 +22,8 @@
 #define MCU_TABLES 4
 #define MCU_CHROMA (2 * HUFFMAN_SYMBOLS)
 #define MCU_NOTES (MCU_TABLES * HUFFMAN_SYMBOLS)
-/* Notes that a kernel may write behind the last one. */
-#define MCU_NOTE_SLACK 4
+#define MCU_COLUMNS 16   /* that a kernel may transform at once */
+#define MCU_NOTE_SLACK 4 /* notes that a kernel may write behind the last one */
 
 /* The natural position of each place in zigzag order. */
 extern const uint8_t mcu_zigzag[MCU_COEFFICIENTS];
@@ -38,14 +38,41 @@ struct mcu_divisors {
 /* Makes the divisors of quantum[MCU_COEFFICIENTS], in natural order, from 1 to 255. */
 void mcu_divisors_make(struct mcu_divisors *d, const uint8_t *quantum);
 
-/* A row of MCUs. Its lines have samples for whole blocks. The planes are only read. */
+/* A blurred plane as the knots of a cubic B-spline: one for each `step` samples in both directions.
+ * A block is A * knots * transposed A, where A has the DCT of the 8 samples of each knot's curve.
+ */
+struct mcu_spline {
+	int step;      /* 2, 4 or 8 */
+	int knots;     /* that 8 samples depend on */
+	int per_block; /* from those to the knots of the next 8 samples */
+	/* A in 1/16384: four for each frequency, of the first knots. The others are their mirror
+	 * images. A knot in the middle is its own image and has half its weight. */
+	int16_t weight[MCU_BLOCK * 4];
+};
+
+/* Returns the spline of a step, or NULL with step 0. */
+const struct mcu_spline *mcu_spline_of(int step);
+
+/* Returns the knots of a plane in one direction. Knot i is at sample (step - 1) / 2 + (i - 2) *
+ * step.
+ */
+int mcu_knots(const struct mcu_spline *spline, int samples);
+
+/* A row of blocks of a plane. */
+struct mcu_blocks {
+	const uint8_t *line[MCU_BLOCK]; /* with samples for whole blocks */
+	/* Or with a spline, of each column of knots, MCU_BLOCK frequencies. */
+	const struct mcu_spline *spline;
+	int16_t *columns;
+};
+
+/* A row of MCUs. The planes are only read. */
 struct mcu_row {
 	enum chroma chroma;
 	const struct mcu_divisors *luma_divisors, *chroma_divisors;
-	const uint8_t *luma[2 * MCU_BLOCK]; /* lines; with 4:2:0 two rows of blocks */
-	const uint8_t *cb[MCU_BLOCK], *cr[MCU_BLOCK];
-	int wide;       /* blocks of luma beside each other */
-	bool is_cut;    /* 4:2:0: the lower row of blocks is below the picture */
+	struct mcu_blocks luma[2], cb, cr; /* with 4:2:0 two rows of luma */
+	int wide;                          /* blocks of luma beside each other */
+	bool is_cut;                       /* 4:2:0: the lower row of blocks is below the picture */
 	int last_dc[3]; /* of each component; 0 before the first row. Changed by notes. */
 };
 
@@ -54,6 +81,10 @@ struct mcu_kernel {
 	/* Writes the notes of the MCUs from `from` to before `to`, in turn, at most
 	 * MCU_COEFFICIENTS for each block, and returns their end. */
 	uint32_t *(*note)(struct mcu_row *m, int from, int to, uint32_t *note);
+	/* Sets columns[] of to->spline->knots lines of `width` knots. Reads and writes up to a
+	 * multiple of MCU_COLUMNS. */
+	void (*transform)(const struct mcu_blocks *to, const uint8_t *knots, ptrdiff_t stride,
+	                  int width);
 	/* Make 1, 2, 4 or 8 lines of samples of the blocks a and b, which become neighbours.
 	 * Coefficients and quantum are in natural order. */
 	void (*inverse[4])(const int16_t *a, const int16_t *b, const int16_t *quantum, uint8_t *out,

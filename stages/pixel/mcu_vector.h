@@ -2,7 +2,7 @@
  * mcu_vector.h - a kernel of mcu.h for one instruction set.
  *
  * mcu.c includes it once for each instruction set, so it has no include guard. The includer defines
- * the following; this file undefines them:
+ * the following; this file undefines them. All other macros are the same each time.
  *
  *	NAME                  of the instruction set
  *	TARGET                attribute of the functions
@@ -24,12 +24,12 @@
  *	PUT_4(out, stride, v, w)  the same of 4 lines of half the length
  */
 #if LANES == 8
-#define LOAD(a, b) load_words(a)
+#define LOAD(a, b) ((void)(b), load_words(a))
 #define LOW LOW_WORDS
 #define HIGH HIGH_WORDS
 #define KEEP(o, block, table, r) ((void)(table), keep(o, block, r))
 #define NOTE note_block
-#define ROW(a, b) words_at(a)
+#define ROW(a, b) ((void)(b), words_at(a))
 #define PUT_8 put_8
 #define PUT_4 put_4
 #endif
@@ -82,21 +82,96 @@ TARGET static inline __attribute__((always_inline)) void JOIN(dct, NAME)(WORDS d
 	d[3] = DOT_PLUS(d2, d1, -F_2_562, F_3_072 - F_2_562, z3, s);
 }
 
-/* Prepares the notes of the blocks at column x of the lines a and at column y of the lines b. */
+/* r = the frequencies of a spline, divided by 2^s, from its first four knots and their images. */
+TARGET static inline __attribute__((always_inline)) void JOIN(combine, NAME)(
+	WORDS r[8], const struct mcu_spline *spline, const WORDS first[4], const WORDS last[4],
+	const int s)
+{
+	WORDS v[2][4];
+
+	KERNEL_UNROLL(4)
+	for (int i = 0; i < 4; i++) {
+		v[0][i] = first[i] + last[i];
+		v[1][i] = first[i] - last[i];
+	}
+	KERNEL_UNROLL(8)
+	for (int k = 0; k < 8; k++) {
+		const int16_t *w = spline->weight + 4 * k;
+		const WORDS *u = v[k % 2];
+		INTS z_low = DOT_LOW(u[2], u[3], w[2], w[3]),
+		     z_high = DOT_HIGH(u[2], u[3], w[2], w[3]);
+
+		r[k] = DOT_PLUS(u[0], u[1], w[0], w[1], z, s);
+	}
+}
+
+/* Frequencies of columns have COLUMN_BITS fraction bits, and those of blocks 3, as after dct(). */
+TARGET static void JOIN(transform, NAME)(const struct mcu_blocks *to, const uint8_t *knots,
+                                         ptrdiff_t stride, int width)
+{
+	ptrdiff_t end = (to->spline->knots - 1) * stride;
+
+	for (int x = 0; x < width; x += LANES) {
+		WORDS first[4], last[4], r[8];
+
+		for (int i = 0; i < 4; i++) {
+			const uint8_t *a = knots + x + i * stride,
+				      *b = knots + x + end - i * stride;
+
+			first[i] = LOAD(a, a + 8) - 128;
+			last[i] = LOAD(b, b + 8) - 128;
+		}
+		JOIN(combine, NAME)(r, to->spline, first, last, WEIGHT_BITS - COLUMN_BITS);
+		JOIN(transpose, NAME)(r);
+		for (int i = 0; i < 8 * (LANES / 8); i++)
+			memcpy(to->columns + 8 * (x + i), (const int16_t *)&r[i % 8] + i / 8 * 8,
+			       16);
+	}
+}
+
+/* Makes the rows of the block x, or with 16 lanes of both blocks. */
+TARGET static inline void JOIN(block_of_spline, NAME)(WORDS r[8], const struct mcu_blocks *a, int x,
+                                                      const struct mcu_blocks *b, int y)
+{
+	const struct mcu_spline *spline = a->spline;
+	const int16_t *left = a->columns + 8 * x * spline->per_block,
+		      *right = b->columns + 8 * y * spline->per_block;
+	int end = 8 * (spline->knots - 1);
+	WORDS first[4], last[4];
+
+	KERNEL_UNROLL(4)
+	for (int i = 0; i < 4; i++) {
+		first[i] = ROW(left + 8 * i, right + 8 * i);
+		last[i] = ROW(left + end - 8 * i, right + end - 8 * i);
+	}
+	JOIN(combine, NAME)(r, spline, first, last, WEIGHT_BITS + COLUMN_BITS - 3);
+	JOIN(transpose, NAME)(r);
+}
+
+TARGET static inline void JOIN(block_of_samples, NAME)(WORDS r[8], const struct mcu_blocks *a,
+                                                       int x, const struct mcu_blocks *b, int y)
+{
+	KERNEL_UNROLL(8)
+	for (int i = 0; i < 8; i++)
+		r[i] = LOAD(a->line[i] + MCU_BLOCK * x, b->line[i] + MCU_BLOCK * y);
+	JOIN(transpose, NAME)(r);
+	JOIN(dct, NAME)(r, false);
+	JOIN(transpose, NAME)(r);
+	JOIN(dct, NAME)(r, true);
+}
+
+/* Prepares the notes of block x of the row a and of block y of the row b. */
 TARGET static void JOIN(prepare, NAME)(struct prepared *o, const struct mcu_divisors *by,
-                                       unsigned table, const uint8_t *const *a, int x,
-                                       const uint8_t *const *b, int y)
+                                       unsigned table, const struct mcu_blocks *a, int x,
+                                       const struct mcu_blocks *b, int y)
 {
 	for (int block = 0; block < 2; block += LANES / 8) {
 		WORDS r[8];
 
-		KERNEL_UNROLL(8)
-		for (int i = 0; i < 8; i++)
-			r[i] = LOAD(block ? b[i] + y : a[i] + x, b[i] + y);
-		JOIN(transpose, NAME)(r);
-		JOIN(dct, NAME)(r, false);
-		JOIN(transpose, NAME)(r);
-		JOIN(dct, NAME)(r, true);
+		if (a->spline)
+			JOIN(block_of_spline, NAME)(r, block ? b : a, block ? y : x, b, y);
+		else
+			JOIN(block_of_samples, NAME)(r, block ? b : a, block ? y : x, b, y);
 		KERNEL_UNROLL(8)
 		for (int i = 0; i < 8; i++)
 			r[i] = SCALED(r[i], by, i);
@@ -111,19 +186,19 @@ TARGET static uint32_t *JOIN(note_420, NAME)(struct mcu_row *m, int from, int to
 
 	for (int x = from; x < to; x++) {
 		bool has_right = 2 * x + 1 < m->wide;
-		int left = 2 * MCU_BLOCK * x, right = has_right ? left + MCU_BLOCK : left;
 
 		for (int i = 0; i < (m->is_cut ? 1 : 2); i++) {
-			const uint8_t *const *lines = m->luma + MCU_BLOCK * i;
+			const struct mcu_blocks *row = &m->luma[i];
 
-			JOIN(prepare, NAME)(&o, m->luma_divisors, 0, lines, left, lines, right);
+			JOIN(prepare, NAME)
+			(&o, m->luma_divisors, 0, row, 2 * x, row, 2 * x + has_right);
 			n = NOTE(&o, 0, 0, &m->last_dc[0], n);
 			n = has_right ? NOTE(&o, 1, 0, &m->last_dc[0], n) : note_like_last(n);
 		}
 		if (m->is_cut)
 			n = note_like_last(note_like_last(n));
 		JOIN(prepare, NAME)
-		(&o, m->chroma_divisors, MCU_CHROMA, m->cb, MCU_BLOCK * x, m->cr, MCU_BLOCK * x);
+		(&o, m->chroma_divisors, MCU_CHROMA, &m->cb, x, &m->cr, x);
 		n = NOTE(&o, 0, MCU_CHROMA, &m->last_dc[1], n);
 		n = NOTE(&o, 1, MCU_CHROMA, &m->last_dc[2], n);
 	}
@@ -136,14 +211,13 @@ TARGET static uint32_t *JOIN(note_single, NAME)(struct mcu_row *m, int from, int
 	struct prepared luma = { .mask = { 0 } }, o = luma;
 
 	for (int x = from; x < to; x++) {
-		int at = MCU_BLOCK * x, next = x + 1 < m->wide ? at + MCU_BLOCK : at;
-
 		if ((x - from) % 2 == 0)
-			JOIN(prepare, NAME)(&luma, m->luma_divisors, 0, m->luma, at, m->luma, next);
+			JOIN(prepare, NAME)
+		(&luma, m->luma_divisors, 0, m->luma, x, m->luma, x + (x + 1 < m->wide));
 		n = NOTE(&luma, (x - from) % 2, 0, &m->last_dc[0], n);
 		if (m->chroma == CHROMA_NONE)
 			continue;
-		JOIN(prepare, NAME)(&o, m->chroma_divisors, MCU_CHROMA, m->cb, at, m->cr, at);
+		JOIN(prepare, NAME)(&o, m->chroma_divisors, MCU_CHROMA, &m->cb, x, &m->cr, x);
 		n = NOTE(&o, 0, MCU_CHROMA, &m->last_dc[1], n);
 		n = NOTE(&o, 1, MCU_CHROMA, &m->last_dc[2], n);
 	}
@@ -314,6 +388,7 @@ TARGET static void JOIN(inverse_2, NAME)(const int16_t *a, const int16_t *b, con
 static const struct mcu_kernel JOIN(mcu_kernel, NAME) = {
 	.name = STRING(NAME),
 	.note = JOIN(note, NAME),
+	.transform = JOIN(transform, NAME),
 	.inverse = { inverse_1, JOIN(inverse_2, NAME), JOIN(inverse_4, NAME),
 	             JOIN(inverse_8, NAME) },
 };
@@ -330,31 +405,6 @@ static const struct mcu_kernel JOIN(mcu_kernel, NAME) = {
 #undef SCALED
 #undef KEEP
 #undef NOTE
-#undef WORDS
-#undef INTS
-#undef NATURALS
-#undef HALF_BIT
-#undef DOT
-#undef DOT_PLUS
 #undef ROW
 #undef PUT_8
 #undef PUT_4
-#undef INVERSE_HALF
-#undef INVERSE_4
-#undef SCALED_ROW
-#undef UWORDS
-#undef SUM
-#undef DIFFERENCE
-#undef N
-#undef SHIFTED
-#undef LOW_13
-#undef LOW_57
-#undef LOW_26
-#undef LOW_00
-#undef HIGH_13
-#undef HIGH_57
-#undef HIGH_26
-#undef HIGH_00
-#undef ROWS_13
-#undef ROWS_57
-#undef ROWS_26

@@ -23,6 +23,8 @@ struct plane {
 	int width, height;
 	double real_width, real_height; /* extent of the image in samples: an odd image covers half
 	                                 * a sample less than its rounded-up chroma plane */
+	int step; /* 0: of samples. Otherwise of the knots of a spline, one for each `step` samples
+	             in both directions, for encoder_takes_knots(); see mcu.h */
 };
 
 /* Parameters of a new plane. */

@@ -7,6 +7,9 @@
  * levels on average, 0.25 of them from rounding to 8 bits. Below a sigma of 2 the grid would be
  * nearly as dense as the picture, so the Gaussian is applied directly. Colours that viewers clip
  * are clipped first if there are enough of them.
+ *
+ * A picture that is only encoded has no second pass: the encoder makes its coefficients from the
+ * samples of a grid that fits its blocks (mcu.h). That skips the pixels and their DCT.
  */
 #include <math.h>
 #include <stdio.h>
@@ -21,6 +24,7 @@
 #endif
 
 #include "base/round.h"
+#include "mcu.h"
 #include "picture_job.h"
 
 /* ---- clipping of YCbCr samples that lie outside of RGB ---- */
@@ -257,19 +261,31 @@ static void gamut_clip(const struct picture *src, int first, int count, struct p
 #define GRID_SIGMA_MIN 2.
 /* In sigma. A step of 1.0 saves 20 % and has a maximum error of 1.4 levels instead of 1.2. */
 #define GRID_STEP .75
+/* With a larger sigma, pixels cost less: knots cannot be more than a block apart. */
+#define KNOTS_SIGMA_MAX 16.
+/* In smaller pictures knots are as many as pixels, and blocks on the border lose 1 dB. */
+#define KNOTS_SIDE_MIN 16
 
-/* The passes of a plane: to the grid and from it, or a single one without a grid. */
+/* The passes of a plane: to the grid and from it, or a single one. */
 struct blur {
 	bool has_grid;
 	struct plane_shape grid;
 	struct filter x[2], y[2];
 };
 
-/* Sets the filters of one row or column. */
-static void set_filters(struct filter filter[2], int size, double sigma)
+/* Returns the step of the knots that a blur makes for an encoder, at most sigma, or 0. */
+static int knot_step(double sigma)
 {
-	double step = GRID_STEP * sigma, origin = -1.5 * step;
-	int count = (int)ceil((size - 1 - origin) / step) + 3;
+	return sigma < GRID_SIGMA_MIN ? 0 : sigma < 4 ? 2 : sigma < 8 ? 4 : 8;
+}
+
+/* Sets the filters of one row or column. knots: NULL, or the result of the only pass. */
+static void set_filters(struct filter filter[2], int size, double sigma,
+                        const struct mcu_spline *knots)
+{
+	double step = knots ? knots->step : GRID_STEP * sigma;
+	double origin = knots ? (step - 1) / 2 - 2 * step : -1.5 * step;
+	int count = knots ? mcu_knots(knots, size) : (int)ceil((size - 1 - origin) / step) + 3;
 
 	if (sigma < GRID_SIGMA_MIN) {
 		filter[0] = filter_gauss(size, size, 0, 1, sigma);
@@ -279,12 +295,12 @@ static void set_filters(struct filter filter[2], int size, double sigma)
 	filter[1] = filter_spline(count, size, origin, step);
 }
 
-static struct blur blur_of(int width, int height, double sigma)
+static struct blur blur_of(int width, int height, double sigma, const struct mcu_spline *knots)
 {
-	struct blur b = { .has_grid = sigma >= GRID_SIGMA_MIN };
+	struct blur b = { .has_grid = sigma >= GRID_SIGMA_MIN && !knots };
 
-	set_filters(b.x, width, sigma);
-	set_filters(b.y, height, sigma);
+	set_filters(b.x, width, sigma, knots);
+	set_filters(b.y, height, sigma, knots);
 	picture_shapes(&b.grid, CHROMA_NONE, b.x[0].out, b.y[0].out);
 	return b;
 }
@@ -300,8 +316,8 @@ static void add_pass(struct picture_job *job, const struct plane *src, const str
 static bool add_first_pass(struct picture_job *job, unsigned c, const struct plane *src,
                            double sigma)
 {
-	struct blur b = blur_of(src->width, src->height, sigma);
 	struct plane *dst = &job->result->plane[c];
+	struct blur b = blur_of(src->width, src->height, sigma, mcu_spline_of(dst->step));
 
 	if (b.has_grid) {
 		job->between[c] = picture_new(&b.grid, 1, JCS_GRAYSCALE);
@@ -317,7 +333,7 @@ static bool add_first_pass(struct picture_job *job, unsigned c, const struct pla
 static void add_second_pass(struct picture_job *job, unsigned c, double sigma)
 {
 	struct plane *dst = &job->result->plane[c];
-	struct blur b = blur_of(dst->width, dst->height, sigma);
+	struct blur b = blur_of(dst->width, dst->height, sigma, mcu_spline_of(dst->step));
 
 	if (b.has_grid)
 		add_pass(job, &job->between[c]->plane[0], &b, 1, dst);
@@ -404,15 +420,51 @@ static bool plan_sharpening(struct picture_job *job, const struct picture *src, 
 	return true;
 }
 
-struct picture_job *picture_blur_begin(const struct picture *src, enum chroma chroma, double sigma)
+static bool makes_knots(const struct picture *src, enum chroma chroma, double sigma)
 {
-	struct picture_job *job = picture_job_like(src, chroma);
+	return src->width >= KNOTS_SIDE_MIN && src->height >= KNOTS_SIDE_MIN &&
+	       sigma < KNOTS_SIGMA_MAX && knot_step(plane_sigma(1, chroma, sigma)) > 0;
+}
 
-	if (job && !plan_blur(job, src, picture_chroma(job->result), sigma)) {
-		picture_job_free(job);
-		return NULL;
+/* Returns a picture like src with planes of knots, or NULL without memory. */
+static struct picture *knots_like(const struct picture *src, enum chroma chroma, double sigma)
+{
+	struct plane_shape shape[PLANE_MAX];
+	int step[PLANE_MAX];
+
+	picture_shapes(shape, chroma, src->width, src->height);
+	for (unsigned c = 0; c < chroma_planes(chroma); c++) {
+		step[c] = knot_step(plane_sigma(c, chroma, sigma));
+		const struct mcu_spline *knots = mcu_spline_of(step[c]);
+
+		shape[c].width = shape[c].room_width = mcu_knots(knots, shape[c].width);
+		shape[c].height = shape[c].room_height = mcu_knots(knots, shape[c].height);
 	}
-	return job;
+	struct picture *p = picture_new(shape, chroma_planes(chroma), src->color_space);
+
+	if (!p)
+		return NULL;
+	p->width = src->width;
+	p->height = src->height;
+	for (unsigned c = 0; c < p->plane_count; c++)
+		p->plane[c].step = step[c];
+	return p;
+}
+
+struct picture_job *picture_blur_begin(const struct picture *src, enum chroma chroma, double sigma,
+                                       bool is_for_encoder)
+{
+	enum chroma made = chroma == CHROMA_NONE ? chroma : picture_chroma(src);
+	struct picture_job *job = picture_job_new();
+
+	if (!job)
+		return NULL;
+	job->result = is_for_encoder && makes_knots(src, made, sigma) ? knots_like(src, made, sigma)
+	                                                              : picture_like(src, chroma);
+	if (job->result && plan_blur(job, src, made, sigma))
+		return job;
+	picture_job_free(job);
+	return NULL;
 }
 
 struct picture_job *picture_sharpen_begin(const struct picture *src, enum chroma chroma,
@@ -429,7 +481,7 @@ struct picture_job *picture_sharpen_begin(const struct picture *src, enum chroma
 
 static uint64_t blur_scratch_bytes(int width, int height, double sigma)
 {
-	struct blur b = blur_of(width, height, sigma);
+	struct blur b = blur_of(width, height, sigma, NULL);
 	uint64_t bytes = resample_bytes(&b.x[0], &b.y[0]);
 
 	if (b.has_grid)
@@ -443,7 +495,7 @@ uint64_t picture_blur_bytes(enum chroma chroma, int width, int height, double si
 	uint64_t bytes;
 
 	picture_shapes(shape, chroma, width, height);
-	/* The result, and a clipped copy of src. */
+	/* The result, of which knots take less than pixels, and a clipped copy of src. */
 	bytes = (chroma == CHROMA_NONE ? 1 : 2) * picture_bytes(shape, chroma_planes(chroma));
 	for (unsigned c = 0; c < chroma_planes(chroma); c++)
 		bytes += blur_scratch_bytes(shape[c].width, shape[c].height,

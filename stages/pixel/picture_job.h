@@ -102,8 +102,10 @@ uint64_t picture_scale_bytes(const struct plane_shape *shape, unsigned plane_cou
 
 /* Returns a job that blurs src with a Gaussian of sigma pixels; edges are replicated. CHROMA_NONE
  * makes only luma; any other value keeps the chroma of src. src is borrowed until the job is freed.
- * Returns NULL without memory. */
-struct picture_job *picture_blur_begin(const struct picture *src, enum chroma chroma, double sigma);
+ * is_for_encoder: the result may have planes with steps, for an encoder_takes_knots(). Returns NULL
+ * without memory. */
+struct picture_job *picture_blur_begin(const struct picture *src, enum chroma chroma, double sigma,
+                                       bool is_for_encoder);
 
 /* Returns a job that sharpens luma: it adds amount (at most SHARPEN_AMOUNT_MAX) times the
  * difference between src and src blurred. Otherwise as picture_blur_begin(). */

@@ -48,7 +48,7 @@ static struct picture_job *begin_blur(struct picture *src, const struct plan_ste
 {
 	(void)g;
 	(void)orientation;
-	return picture_blur_begin(src, step->chroma, step->op.sigma);
+	return picture_blur_begin(src, step->chroma, step->op.sigma, step->is_for_encoder);
 }
 
 static struct picture_job *begin_sharpen(struct picture *src, const struct plan_step *step,

@@ -221,6 +221,22 @@ static void choose_placeholder(struct plan *plan, const struct chain *chain)
 	}
 }
 
+/* A picture needs no pixels if only encoders read it that take knots, and none shows it. */
+static void find_pictures_for_encoders(struct plan *plan)
+{
+	for (unsigned i = 0; i < plan->step_count; i++)
+		plan->step[i].is_for_encoder = true;
+	for (unsigned i = 0; i < plan->step_count; i++) {
+		const struct plan_step *step = &plan->step[i];
+		bool takes_knots = step->op.class == &operation_encode &&
+		                   encoder_takes_knots(&step->encoding) &&
+		                   plan->placeholder != (int)i;
+
+		if (step->parent != PLAN_ROOT && !takes_knots)
+			plan->step[step->parent].is_for_encoder = false;
+	}
+}
+
 static_assert(CONF_VARIANT_MAX <= 32, "skipped has a bit for each variant");
 
 int plan_build(struct plan *plan, const struct conf *conf, unsigned level,
@@ -249,6 +265,8 @@ int plan_build(struct plan *plan, const struct conf *conf, unsigned level,
 		return -EINVAL;
 	}
 	choose_placeholder(plan, chain);
+	if (conf->experiment.pixel_own == CONF_YES)
+		find_pictures_for_encoders(plan);
 	return 0;
 }
 

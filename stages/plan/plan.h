@@ -26,8 +26,9 @@ struct plan_step {
 	/* The first step below the root is always a scale: it applies orientation and colour
 	 * conversion. */
 	struct operation op;
-	int parent;         /* index of an earlier step, or PLAN_ROOT */
-	enum chroma chroma; /* of the result; a greyscale image always has CHROMA_NONE */
+	int parent;          /* index of an earlier step, or PLAN_ROOT */
+	enum chroma chroma;  /* of the result; a greyscale image always has CHROMA_NONE */
+	bool is_for_encoder; /* the result needs no pixels: see encoder_takes_knots() */
 	/* encode: index in conf->variant, and how */
 	unsigned variant;
 	struct encoding encoding;

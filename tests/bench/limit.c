@@ -161,7 +161,6 @@ static void *work_run(void *arg)
 	}
 	free(w);
 	decoder_thread_fini();
-	encoder_thread_fini();
 	pool_thread_fini();
 	return NULL;
 }

@@ -153,7 +153,6 @@ static uint64_t base_bytes; /* of the pool, while the daemon has nothing to do *
 static void forget_codecs(void)
 {
 	decoder_thread_fini();
-	encoder_thread_fini();
 }
 
 static void start(void)

@@ -1,4 +1,4 @@
-/* test_encoder.c - files of every size, noise, ICC profiles, idle encoders, shared pictures. */
+/* test_encoder.c - files of every size, noise, ICC profiles, shared pictures. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -167,93 +167,6 @@ static void matching_profiles_are_copied(void **state)
 	picture_unref(p);
 }
 
-/* ---- idle encoders ---- */
-
-#define MORE_THAN_CACHED 40
-
-static void check_same(const struct encoding *how, const struct picture *p, const uint8_t *data,
-                       size_t size)
-{
-	uint8_t *again;
-	size_t again_size;
-
-	assert_int_equal(encoder_encode(how, p, NULL, 0, &again, &again_size), 0);
-	assert_int_equal(again_size, size);
-	assert_memory_equal(again, data, size);
-	pool_put(again);
-}
-
-/* Abandons a file in its last pass, after its tables are made and partly written. */
-static void abandon(const struct encoding *how, const struct picture *p)
-{
-	struct encoder *e = encoder_new(how, p, NULL, 0);
-
-	while (encoder_advance(e, 1) > 0 && encoder_lines_left(e) > 30)
-		continue;
-	encoder_free(e);
-}
-
-static void a_file_is_the_same_from_any_encoder(void **state)
-{
-	static const struct encoding how[] = {
-		{ .quality = 75 },
-		{ .quality = 75, .is_optimized = true },
-		{ .quality = 75, .is_progressive = true },
-		{ .quality = 75, .is_grey = true },
-		{ .quality = 74 },
-	};
-	struct picture *pictures[] = { drawn(120, 90, 3), drawn(33, 170, 3), drawn(120, 90, 1) };
-
-	(void)state;
-	for (size_t i = 0; i < COUNT_OF(how) * COUNT_OF(pictures); i++) {
-		const struct encoding *h = &how[i / COUNT_OF(pictures)];
-		const struct picture *p = pictures[i % COUNT_OF(pictures)],
-				     *other = pictures[(i + 1) % COUNT_OF(pictures)];
-		uint8_t *data, *ignored;
-		size_t size, ignored_size;
-
-		encoder_thread_fini();
-		assert_int_equal(encoder_encode(h, p, NULL, 0, &data, &size), 0);
-		check_same(h, p, data, size);
-		for (size_t k = 0; k < COUNT_OF(how); k++) {
-			assert_int_equal(
-				encoder_encode(&how[k], other, NULL, 0, &ignored, &ignored_size),
-				0);
-			pool_put(ignored);
-			abandon(&how[k], other);
-		}
-		check_same(h, p, data, size);
-		for (unsigned q = 1; q <= MORE_THAN_CACHED; q++)
-			abandon(&(struct encoding){ .quality = q }, p);
-		check_same(h, p, data, size);
-		pool_put(data);
-	}
-	for (size_t i = 0; i < COUNT_OF(pictures); i++)
-		picture_unref(pictures[i]);
-}
-
-/* The address sanitizer gives memory that was freed a moment ago to nobody else. */
-static void sixteen_encoders_wait_for_the_next_file(void **state)
-{
-	struct picture *p = drawn(33, 17, 3);
-	struct encoder *kept[16];
-
-	(void)state;
-	encoder_thread_fini();
-	for (unsigned turn = 0; turn < 2; turn++)
-		for (unsigned i = 0; i < COUNT_OF(kept); i++) {
-			struct encoder *e =
-				encoder_new(&(struct encoding){ .quality = 1 + i }, p, NULL, 0);
-
-			assert_non_null(e);
-			if (turn == 0)
-				kept[i] = e;
-			assert_ptr_equal(e, kept[i]);
-			encoder_free(e);
-		}
-	picture_unref(p);
-}
-
 /* ---- threads ---- */
 
 struct job {
@@ -276,7 +189,6 @@ static void *encode_and_scale(void *arg)
 	picture_unref(picture_blur(r, job->picture, 5));
 	picture_unref(job->picture);
 	free(r);
-	encoder_thread_fini();
 	pool_thread_fini();
 	return NULL;
 }
@@ -313,8 +225,6 @@ int main(void)
 		cmocka_unit_test(every_size_is_encoded),
 		cmocka_unit_test(noise_grows_the_file),
 		cmocka_unit_test(matching_profiles_are_copied),
-		cmocka_unit_test(a_file_is_the_same_from_any_encoder),
-		cmocka_unit_test(sixteen_encoders_wait_for_the_next_file),
 		cmocka_unit_test(threads_can_share_a_picture),
 	};
 

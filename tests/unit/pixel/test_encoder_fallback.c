@@ -37,7 +37,7 @@ struct file {
 	size_t size;
 };
 
-/* Encodes in single rows. Idle encoders are destroyed, because they keep their kind of passes. */
+/* Encodes in single rows. */
 static struct file encoded(const struct encoding *how, const struct picture *p, bool use_private)
 {
 	struct encoder *e;
@@ -45,7 +45,6 @@ static struct file encoded(const struct encoding *how, const struct picture *p, 
 	unsigned left;
 	int more;
 
-	encoder_thread_fini();
 	is_usable = use_private && LIBJPEG_HAS_PRIVATE;
 	e = encoder_new(how, p, NULL, 0);
 	assert_non_null(e);
@@ -106,7 +105,6 @@ static void passes_of_libjpeg_after_the_first_are_one_step(void **state)
 	struct picture *p = noisy_picture(CHROMA_420, 100, 75);
 
 	(void)state;
-	encoder_thread_fini();
 	is_usable = false;
 	for (size_t i = 0; i < COUNT_OF(encodings); i++) {
 		struct encoder *e = encoder_new(&encodings[i], p, NULL, 0);

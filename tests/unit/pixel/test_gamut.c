@@ -240,7 +240,7 @@ static void a_grey_blur_ignores_colours(void **state)
 	struct picture *p = sample_picture(CHROMA_420, 64, 48, 127), *grey;
 
 	(void)state;
-	grey = picture_job_finish(picture_blur_begin(p, CHROMA_NONE, 4), &resampler);
+	grey = picture_job_finish(picture_blur_begin(p, CHROMA_NONE, 4, false), &resampler);
 	assert_non_null(grey);
 	assert_int_equal(grey->plane_count, 1);
 	picture_unref(grey);

@@ -145,6 +145,20 @@ static struct picture *make_in_steps(struct picture_job *job)
 	return p;
 }
 
+/* A blur for an encoder, and its file. */
+static void check_knots(const struct picture *p, double sigma)
+{
+	const struct encoding how = { .quality = 80, .is_optimized = true };
+	struct picture *b = picture_job_finish(picture_blur_begin(p, CHROMA_420, sigma, true),
+	                                       &resampler),
+		       *c = make_in_steps(picture_blur_begin(p, CHROMA_420, sigma, true));
+
+	assert_true(is_same_picture(b, c));
+	encode_in_steps(&how, c, NULL, 0);
+	picture_unref(b);
+	picture_unref(c);
+}
+
 static void check_pictures(struct picture *src)
 {
 	static const double sigma[] = { .8, 5 };
@@ -158,11 +172,12 @@ static void check_pictures(struct picture *src)
 		for (size_t i = 0; exif == 1 && i < COUNT_OF(sigma); i++) {
 			struct picture *b = picture_blur(&resampler, p, sigma[i]);
 			struct picture *c =
-				make_in_steps(picture_blur_begin(p, CHROMA_420, sigma[i]));
+				make_in_steps(picture_blur_begin(p, CHROMA_420, sigma[i], false));
 
 			assert_true(is_same_picture(b, c));
 			picture_unref(b);
 			picture_unref(c);
+			check_knots(p, sigma[i]);
 			b = picture_job_finish(picture_sharpen_begin(p, CHROMA_420, sigma[i], 2),
 			                       &resampler);
 			c = make_in_steps(picture_sharpen_begin(p, CHROMA_420, sigma[i], 2));

@@ -157,7 +157,6 @@ static void every_failed_request_is_handled(void **state)
 		free(jpeg);
 	}
 	decoder_fini(&decoder);
-	encoder_thread_fini();
 }
 
 int main(void)

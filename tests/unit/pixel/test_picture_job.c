@@ -159,7 +159,7 @@ static void check_small(struct picture *src, enum chroma chroma, int width, int 
 			assert_shapes(p, src->plane_count == 1 ? CHROMA_NONE : chroma, width,
 			              height);
 			if (exif == 1) {
-				blurred = made(picture_blur_begin(p, chroma, 1.5));
+				blurred = made(picture_blur_begin(p, chroma, 1.5, false));
 				sharp = made(picture_sharpen_begin(p, CHROMA_NONE, 2.5, 1));
 				assert_shapes(blurred, picture_chroma(p), width, height);
 				assert_shapes(sharp, CHROMA_NONE, width, height);
@@ -286,7 +286,7 @@ static void sharpening_adds_the_difference_to_a_blur(void **state)
 		enum chroma chroma = i % 2 ? CHROMA_420 : CHROMA_444;
 		struct picture *src = noisy_picture(chroma, 47, 71),
 			       *sharp = made(picture_sharpen_begin(src, chroma, sigma, amount));
-		struct picture *blurred = made(picture_blur_begin(src, CHROMA_NONE, sigma));
+		struct picture *blurred = made(picture_blur_begin(src, CHROMA_NONE, sigma, false));
 
 		assert_shapes(sharp, chroma, 47, 71);
 		for (int y = 0; y < 71; y++)

@@ -273,6 +273,48 @@ static void a_level_makes_fewer_and_cheaper_files(void **state)
 	assert_int_equal(plan.step[plan_file_of(1)].encoding.quality, 80);
 }
 
+/* Makes three variants of a blurred picture, and says whether it is made without pixels. */
+static bool is_made_for_encoders(const char *last)
+{
+	plan_add_variant("thumb", "scale 8x8 inside");
+	plan_add_variant("blurred", "blur 8");
+	plan_add_variant("last", last);
+	for (unsigned i = 0; i < conf.variant_count; i++)
+		conf.variant[i].optimize = CONF_YES;
+	assert_int_equal(plan_make(), 0);
+	return plan_parent_of(plan_file_of(1))->is_for_encoder;
+}
+
+static void a_picture_that_is_only_encoded_needs_no_pixels(void **state)
+{
+	assert_true(is_made_for_encoders("blur 8"));
+	plan_reset(state);
+	assert_true(is_made_for_encoders("blur 8, grayscale"));
+	plan_reset(state);
+	assert_false(is_made_for_encoders("blur 8, sharpen 1")); /* a step follows */
+	plan_reset(state);
+	conf.experiment.pixel_own = CONF_NO;
+	assert_false(is_made_for_encoders("blur 8"));
+}
+
+static void a_picture_needs_pixels_for_other_encoders_and_for_the_placeholder(void **state)
+{
+	assert_true(is_made_for_encoders("blur 8"));
+	conf.variant[2].progressive = CONF_YES;
+	assert_int_equal(plan_make(), 0);
+	assert_false(plan_parent_of(plan_file_of(1))->is_for_encoder);
+	conf.variant[2].progressive = CONF_NO;
+	conf.variant[2].optimize = CONF_NO;
+	assert_int_equal(plan_make(), 0);
+	assert_false(plan_parent_of(plan_file_of(1))->is_for_encoder);
+	plan_reset(state);
+	plan_add_variant("blurred", "blur 8");
+	conf.variant[0].optimize = CONF_YES;
+	assert_int_equal(plan_make(), 0);
+	assert_int_equal(plan.placeholder, plan_file_of(0));
+	assert_false(plan_parent_of(plan_file_of(0))->is_for_encoder);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -294,6 +336,10 @@ int main(void)
 		cmocka_unit_test_setup(sharpening_and_blurring_are_different_steps, plan_reset),
 		cmocka_unit_test_setup(a_file_is_encoded_as_its_variant_says, plan_reset),
 		cmocka_unit_test_setup(too_many_steps_are_an_error, plan_reset),
+		cmocka_unit_test_setup(a_picture_that_is_only_encoded_needs_no_pixels, plan_reset),
+		cmocka_unit_test_setup(
+			a_picture_needs_pixels_for_other_encoders_and_for_the_placeholder,
+			plan_reset),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -28,7 +28,6 @@ int codec_teardown(void **state)
 	(void)state;
 	decoder_fini(&decoder);
 	decoder_thread_fini();
-	encoder_thread_fini();
 	pool_forget();
 	return 0;
 }

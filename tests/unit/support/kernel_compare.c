@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "base/round.h"
 #include "pixel/kernel.h"
 #include "pixel/mcu.h"
 #include "pixel/weights.h"
@@ -251,29 +252,59 @@ static uint64_t hash_bytes(const void *data, size_t size, uint64_t hash)
 	return hash;
 }
 
+static uint64_t notes_hash(const struct mcu_kernel *kernel, struct mcu_row *m, uint64_t hash)
+{
+	static uint32_t note[6 * NOTED_BLOCKS * MCU_COEFFICIENTS + MCU_NOTE_SLACK];
+	int all = m->chroma == CHROMA_420 ? (m->wide + 1) / 2 : m->wide;
+	uint32_t *end = kernel->note(m, 0, all / 2, note);
+
+	end = kernel->note(m, all / 2, all, end);
+	return hash_bytes(note, (size_t)(end - note) * sizeof(*note), hash);
+}
+
+/* Hashes the notes of a row of MCUs that are made from the knots of splines. */
+static uint64_t knots_hash(const struct mcu_kernel *kernel, struct mcu_row *m, int step,
+                           uint64_t hash)
+{
+	struct mcu_blocks *row[] = { &m->luma[0], &m->luma[1], &m->cb, &m->cr };
+	const struct mcu_spline *spline = mcu_spline_of(step);
+	int width = mcu_knots(spline, m->wide * MCU_BLOCK);
+	size_t pitch = round_up((uint64_t)width, MCU_COLUMNS);
+	struct fenced columns[COUNT_OF(row)];
+
+	for (size_t i = 0; i < COUNT_OF(row); i++) {
+		struct fenced knots = fenced_new((size_t)spline->knots * pitch);
+
+		columns[i] = fenced_new(MCU_BLOCK * sizeof(int16_t) * pitch);
+		row[i]->spline = spline;
+		row[i]->columns = columns[i].data;
+		kernel->transform(row[i], knots.data, (ptrdiff_t)pitch, width);
+		fenced_free(&knots);
+	}
+	hash = notes_hash(kernel, m, hash);
+	for (size_t i = 0; i < COUNT_OF(row); i++)
+		fenced_free(&columns[i]);
+	return hash;
+}
+
 /* Hashes the notes of a row of MCUs. Its lines are smoother with a larger shift. */
 static uint64_t row_hash(const struct mcu_kernel *kernel, struct mcu_row *m, int shift,
                          uint64_t hash)
 {
 	size_t stride = (size_t)(m->chroma == CHROMA_420 ? (m->wide + 1) / 2 : m->wide) * MCU_BLOCK,
-	       wide = (size_t)m->wide * MCU_BLOCK, high = COUNT_OF(m->luma);
+	       wide = (size_t)m->wide * MCU_BLOCK, high = 2 * MCU_BLOCK;
 	struct fenced luma = fenced_new(wide * high), cb = fenced_new(stride * MCU_BLOCK),
 		      cr = fenced_new(stride * MCU_BLOCK);
-	static uint32_t note[6 * NOTED_BLOCKS * MCU_COEFFICIENTS + MCU_NOTE_SLACK];
 
 	for (size_t i = 0; i < luma.size; i++)
 		((uint8_t *)luma.data)[i] = (uint8_t)(((uint8_t *)luma.data)[i] >> shift);
 	for (size_t i = 0; i < high; i++)
-		m->luma[i] = (uint8_t *)luma.data + i * wide;
+		m->luma[i / MCU_BLOCK].line[i % MCU_BLOCK] = (uint8_t *)luma.data + i * wide;
 	for (size_t i = 0; i < MCU_BLOCK; i++) {
-		m->cb[i] = (uint8_t *)cb.data + i * stride;
-		m->cr[i] = (uint8_t *)cr.data + i * stride;
+		m->cb.line[i] = (uint8_t *)cb.data + i * stride;
+		m->cr.line[i] = (uint8_t *)cr.data + i * stride;
 	}
-	int all = (int)stride / MCU_BLOCK;
-	uint32_t *end = kernel->note(m, 0, all / 2, note);
-
-	end = kernel->note(m, all / 2, all, end);
-	hash = hash_bytes(note, (size_t)(end - note) * sizeof(*note), hash);
+	hash = notes_hash(kernel, m, hash);
 	fenced_free(&luma);
 	fenced_free(&cb);
 	fenced_free(&cr);
@@ -303,6 +334,7 @@ uint64_t mcu_notes_hash(const struct mcu_kernel *kernel)
 		};
 
 		hash = row_hash(kernel, &m, (int)i % 8, hash);
+		hash = knots_hash(kernel, &m, 2 << i % 3, hash);
 	}
 	return hash;
 }

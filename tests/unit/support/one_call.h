@@ -34,7 +34,7 @@ static inline struct picture *picture_scale(const struct resampler *r, struct pi
 static inline struct picture *picture_blur(const struct resampler *r, const struct picture *src,
                                            double sigma)
 {
-	return picture_job_finish(picture_blur_begin(src, picture_chroma(src), sigma), r);
+	return picture_job_finish(picture_blur_begin(src, picture_chroma(src), sigma, false), r);
 }
 
 /* Encodes p. Returns 0 and the file, -ENOMEM or -EINVAL. */

@@ -16,6 +16,7 @@ int plan_reset(void **state)
 {
 	(void)state;
 	memset(&conf, 0, sizeof conf);
+	conf.experiment.pixel_own = CONF_YES;
 	plan_error[0] = '\0';
 	return 0;
 }
