@@ -26,6 +26,9 @@
 #include "sched/core/schedule.h"
 
 #define ERRORS_MAX ((size_t)64 << 10)
+#define S3 "store.kind = s3 "
+#define FROM_ORIGINALS \
+	"variants are made from the originals: expected no, or server.keep_originals = yes"
 
 struct checking {
 	const struct check *check;
@@ -42,12 +45,9 @@ static const struct conf_setting *find(const struct checking *c, const char *sec
 	return c->check->source ? conf_source_find(c->check->source, section, key) : NULL;
 }
 
-static void report(struct checking *c, const char *section, const char *key, const char *format,
-                   ...) __attribute__((format(printf, 4, 5)));
-
 /* Reports a problem of the key, or with key NULL of the section. */
-static void report(struct checking *c, const char *section, const char *key, const char *format,
-                   ...)
+__attribute__((format(printf, 4, 5))) static void report(struct checking *c, const char *section,
+                                                         const char *key, const char *format, ...)
 {
 	char message[1024];
 	va_list args;
@@ -197,75 +197,78 @@ static void check_degrade(struct checking *c)
 	check_skipped(c, &degrade);
 }
 
-/* ---- the store ---- */
+/* ---- limits, schedule, layout ---- */
 
-/* The keys that make variants of stored images. */
-static void check_originals(struct checking *c)
+static bool needs_costs(const struct conf *conf)
 {
-	const struct {
-		bool is_on;
-		const char *section, *key;
-	} rule[] = {
-		{ c->conf->overload.backfill == CONF_YES, "overload", "backfill" },
-		{ c->conf->store.make_missing == CONF_YES, "store", "make_missing" },
-	};
-
-	for (size_t i = 0; i < COUNT_OF(rule); i++)
-		if (rule[i].is_on && c->conf->server.keep_originals != CONF_YES)
-			report(c, rule[i].section, rule[i].key,
-			       "variants are made from the originals: expected no, or "
-			       "server.keep_originals = yes");
+	return conf->layout.mode == CONF_LAYOUT_PARTITION;
 }
 
-/* A forgotten unit would remove every image. */
-static void check_max_bytes(struct checking *c)
+struct rule {
+	bool is_broken;
+	const char *section, *key, *message;
+};
+
+static void report_broken(struct checking *c, const struct rule *rule, size_t count)
 {
-	if (c->conf->store.max_bytes && c->conf->store.max_bytes < c->conf->limits.body_bytes)
-		report(c, "store", "max_bytes",
-		       "the store could not keep one upload: expected 0, or at least "
-		       "limits.body_bytes");
+	for (const struct rule *end = rule + count; rule < end; rule++)
+		if (rule->is_broken)
+			report(c, rule->section, rule->key, "%s", rule->message);
+}
+
+/* Keys that need others. */
+static void check_rules(struct checking *c)
+{
+	const struct conf *conf = c->conf;
+	bool has_originals = conf->server.keep_originals == CONF_YES;
+	const struct rule rules[] = {
+		{ conf->server.proxy_protocol == CONF_YES && !conf->server.trusted_proxies[0],
+		  "server", "proxy_protocol",
+		  "expected server.trusted_proxies with the addresses of the proxies" },
+		{ conf->overload.backfill == CONF_YES && !has_originals, "overload", "backfill",
+		  FROM_ORIGINALS },
+		{ conf->store.make_missing == CONF_YES && !has_originals, "store", "make_missing",
+		  FROM_ORIGINALS },
+		/* A forgotten unit would remove every image. */
+		{ conf->store.max_bytes && conf->store.max_bytes < conf->limits.body_bytes, "store",
+		  "max_bytes",
+		  "the store could not keep one upload: expected 0, or at least "
+		  "limits.body_bytes" },
+		{ needs_costs(conf) && !conf->layout.profile[0] && conf->layout.online != CONF_YES,
+		  "layout", "mode",
+		  "expected layout.profile with the costs of the stages (ctl profile, "
+		  "scripts/partition), or layout.online = yes" },
+	};
+
+	report_broken(c, rules, COUNT_OF(rules));
 }
 
 /* What an S3 store needs. What works only with files is refused, and not ignored. */
 static void check_store(struct checking *c)
 {
 	const struct conf *conf = c->conf;
-	const struct {
-		bool is_wrong;
-		const char *section, *key, *message;
-	} rule[] = {
+	const struct rule rules[] = {
 		{ !*conf->store.s3_endpoint, "store", "s3_endpoint",
-		  "needs store.s3_endpoint: expected a URL" },
+		  S3 "needs store.s3_endpoint: expected a URL" },
 		{ !*conf->store.s3_bucket, "store", "s3_bucket",
-		  "needs store.s3_bucket: expected a name" },
+		  S3 "needs store.s3_bucket: expected a name" },
 		{ !*conf->store.s3_credentials, "store", "s3_credentials",
-		  "needs store.s3_credentials: expected a path" },
+		  S3 "needs store.s3_credentials: expected a path" },
 		{ conf->server.respond_after == CONF_RESPOND_DECODE &&
 		          conf->store.s3_spool == CONF_SPOOL_NONE,
 		  "server", "respond_after",
-		  "does not provide server.respond_after = decode without store.s3_spool: "
-		  "expected file" },
+		  S3 "does not provide server.respond_after = decode without store.s3_spool: "
+		     "expected file" },
 		{ conf->store.make_missing == CONF_YES, "store", "make_missing",
-		  "does not provide store.make_missing: expected no" },
+		  S3 "does not provide store.make_missing: expected no" },
 		{ conf->overload.backfill == CONF_YES, "overload", "backfill",
-		  "does not provide overload.backfill: expected no" },
+		  S3 "does not provide overload.backfill: expected no" },
 		{ conf->store.max_bytes > 0, "store", "max_bytes",
-		  "does not provide store.max_bytes: expected 0" },
+		  S3 "does not provide store.max_bytes: expected 0" },
 	};
 
-	for (size_t i = 0; i < COUNT_OF(rule) && conf->store.kind == CONF_STORE_S3; i++)
-		if (rule[i].is_wrong)
-			report(c, rule[i].section, rule[i].key, "store.kind = s3 %s",
-			       rule[i].message);
-}
-
-/* ---- limits, schedule, layout ---- */
-
-static void check_proxies(struct checking *c)
-{
-	if (c->conf->server.proxy_protocol == CONF_YES && !c->conf->server.trusted_proxies[0])
-		report(c, "server", "proxy_protocol",
-		       "expected server.trusted_proxies with the addresses of the proxies");
+	if (conf->store.kind == CONF_STORE_S3)
+		report_broken(c, rules, COUNT_OF(rules));
 }
 
 static void check_limits(struct checking *c)
@@ -326,20 +329,6 @@ static void check_schedule(struct checking *c)
 		       data);
 }
 
-static bool needs_costs(const struct conf *conf)
-{
-	return conf->layout.mode == CONF_LAYOUT_PARTITION;
-}
-
-static void check_layout(struct checking *c)
-{
-	if (needs_costs(c->conf) && !c->conf->layout.profile[0] &&
-	    c->conf->layout.online != CONF_YES)
-		report(c, "layout", "mode",
-		       "expected layout.profile with the costs of the stages (ctl "
-		       "profile, scripts/partition), or layout.online = yes");
-}
-
 /* ---- files ---- */
 
 static void check_files(struct checking *c)
@@ -370,15 +359,12 @@ int check_all(const struct check *check, const struct conf *conf, struct text *e
 	if (check->has_errors)
 		return -EINVAL;
 	check_names(&c);
-	check_proxies(&c);
 	check_limits(&c);
-	check_originals(&c);
 	check_degrade(&c);
-	check_max_bytes(&c);
+	check_rules(&c);
 	check_store(&c);
 	if (check_groups(&c))
 		check_schedule(&c);
-	check_layout(&c);
 	if (!c.err)
 		check_plan(&c);
 	if (!c.err && check->check_files)
