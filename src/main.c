@@ -18,14 +18,6 @@
 #include "daemon/verbs.h"
 #include "store/tool/store_tool.h"
 
-static int print_version(const struct options *o)
-{
-	printf("darkroomd %s\n", darkroom_version);
-	if (o->verbose)
-		versions_print(stdout);
-	return options_finish_output();
-}
-
 /* Verbs that need a valid configuration. */
 static int run(const struct options *o)
 {
@@ -67,7 +59,10 @@ static int run_verb(const struct options *o)
 	case VERB_KEYS:
 		return verb_keys(o->all_keys);
 	case VERB_VERSION:
-		return print_version(o);
+		printf("darkroomd %s\n", darkroom_version);
+		if (o->verbose)
+			versions_print(stdout);
+		return options_finish_output();
 	case VERB_TOKEN:
 		return verb_token(o->words, o->word_count);
 	case VERB_STORE:

@@ -121,38 +121,18 @@ static void come_back(void *arg)
 	stage_push(graph_stage(job->graph, STAGE_DISK_READ), 0, &job->event);
 }
 
-/* Sends the reply, and enqueues the next job of the line. */
-static void end_read(struct visit *v, struct disk_job *job)
-{
-	disk_job_reply(v, job);
-	struct disk_job *next = disk_reads_end(&app(v)->images->reads);
-
-	if (!next)
-		return;
-	visit_unpark(v, &next->event);
-	visit_yield(v, &next->event, next->length); /* never calls a handler: it costs no stack */
-}
-
-/* Lets another thread find the file. */
-static void find_later(struct visit *v, struct disk_job *job)
-{
-	struct storage *st = &app(v)->images->storage;
-
-	job->graph = app(v)->images->graph;
-	visit_park(v, &job->event);
-	if (job->work == DISK_FIND)
-		st->class->find(st, job->id, job->name, &job->found, come_back, job);
-	else
-		s3_stream_next(&job->found, come_back, job);
-}
-
 /* Serves a job of the line. */
 static void read_file(struct visit *v, struct disk_job *job)
 {
-	bool is_shared = app(v)->images->storage.class->is_shared;
+	struct storage *st = &app(v)->images->storage;
 
-	if (is_shared && (job->work == DISK_FIND || job->work == DISK_FETCH)) {
-		find_later(v, job);
+	if (st->class->is_shared && (job->work == DISK_FIND || job->work == DISK_FETCH)) {
+		job->graph = app(v)->images->graph; /* another thread finds the file */
+		visit_park(v, &job->event);
+		if (job->work == DISK_FIND)
+			st->class->find(st, job->id, job->name, &job->found, come_back, job);
+		else
+			s3_stream_next(&job->found, come_back, job);
 		return;
 	}
 	if (job->work == DISK_FIND)
@@ -163,13 +143,13 @@ static void read_file(struct visit *v, struct disk_job *job)
 		verify(v, job);
 	else if (job->work == DISK_READ)
 		job->result = read_piece(visit_scratch(v), job);
-	end_read(v, job);
-}
-
-static void list_images(struct visit *v, struct disk_job *job)
-{
-	job->result = stored_list_make(job->list, &app(v)->images->storage);
 	disk_job_reply(v, job);
+	struct disk_job *next = disk_reads_end(&app(v)->images->reads);
+
+	if (!next)
+		return;
+	visit_unpark(v, &next->event);
+	visit_yield(v, &next->event, next->length); /* never calls a handler: it costs no stack */
 }
 
 static void disk_read_handle(struct visit *v, struct event *const *batch, unsigned n)
@@ -177,10 +157,12 @@ static void disk_read_handle(struct visit *v, struct event *const *batch, unsign
 	struct disk_job *job = disk_job_of(batch[0]);
 
 	assert(n == 1);
-	if (job->work == DISK_LIST)
-		list_images(v, job);
-	else
+	if (job->work != DISK_LIST) {
 		read_file(v, job);
+		return;
+	}
+	job->result = stored_list_make(job->list, &app(v)->images->storage);
+	disk_job_reply(v, job);
 }
 
 const struct stage_class stage_disk_read = {

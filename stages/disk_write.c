@@ -147,18 +147,6 @@ static void list_spooled(struct disk_scratch *d, unsigned index, const struct im
 	};
 }
 
-/* Removes the spooled files of a stored image. If the daemon ends before, recovery finds both. */
-static void unspool(struct visit *v, struct image *image)
-{
-	int err = spooling_end(&app(v)->images->storage, image->id);
-
-	if (!err)
-		return;
-	log_warning("image %s: cannot remove it from the spool: %s; retrying later", image->id,
-	            strerror(-err));
-	image->stays_spooled = true;
-}
-
 static void end_spool(struct visit *v, struct disk_job *job, int err)
 {
 	struct image *image = job->image;
@@ -189,8 +177,13 @@ static void end_store(struct visit *v, struct disk_job *job, int err)
 	}
 	if (err && err != NOT_WANTED)
 		image_set_problem(image, &problem);
-	if (!err && image->is_spooled)
-		unspool(v, image);
+	/* If the daemon ends before, recovery finds both. */
+	if (!err && image->is_spooled &&
+	    (err = spooling_end(&app(v)->images->storage, image->id))) {
+		log_warning("image %s: cannot remove it from the spool: %s; retrying later",
+		            image->id, strerror(-err));
+		image->stays_spooled = true;
+	}
 	visit_park(v, &job->event);
 	visit_unpark(v, &image->event);
 	visit_send(v, STAGE_STATS, &image->event);
@@ -209,17 +202,6 @@ static bool leaves_floor(const struct store_item *item, const struct image *imag
 		return false;
 	*free_bytes -= bytes < *free_bytes ? bytes : *free_bytes;
 	return true;
-}
-
-/* Returns 0, or NOT_WANTED with the image's problem set. Nothing of the image is in the store. */
-static int check_wanted(struct visit *v, struct image *image)
-{
-	struct problem problem;
-
-	if (files_are_wanted(v, image, &problem))
-		return 0;
-	image_set_problem(image, &problem);
-	return NOT_WANTED;
 }
 
 /* The jobs of a call, as they came: an image that is spooled may come back as one to store before
@@ -246,11 +228,16 @@ static void commit(struct visit *v, struct disk_batch *b, bool spools, bool stor
 		if (!(is_stored ? stores : spools && b->work[i] == DISK_SPOOL))
 			continue; /* it may have ended */
 		struct image *image = b->job[i]->image;
+		struct problem problem;
 
-		if (!is_stored)
+		if (!is_stored) {
 			list_spooled(d, count, image);
-		else if (!(err = check_wanted(v, image)))
+		} else if (files_are_wanted(v, image, &problem)) {
 			err = list_files(d, count, image);
+		} else { /* nothing of the image is in the store */
+			image_set_problem(image, &problem);
+			err = NOT_WANTED;
+		}
 		if (!err && !leaves_floor(&d->item[count], image, &free_bytes))
 			err = BELOW_FLOOR;
 		b->err[i] = err;

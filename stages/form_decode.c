@@ -204,11 +204,6 @@ static bool add_file(struct form **form, const struct multipart_part *part)
 	return true;
 }
 
-static bool is_focus(const char *name, size_t length)
-{
-	return length == sizeof FIELD_FOCUS - 1 && memcmp(name, FIELD_FOCUS, length) == 0;
-}
-
 /* Returns NULL, or what is wrong with the value. */
 static const char *keep_focus(struct form *form, struct slice value)
 {
@@ -289,7 +284,7 @@ static bool keep_field(struct form *form, const struct multipart_part *part, con
 
 	if (part->has_file_name || length == 0)
 		return true;
-	if (is_focus(name, length))
+	if (strcmp(name, FIELD_FOCUS) == 0)
 		fault = keep_focus(form, value);
 	else if (conf_fields_have(metadata, name, length))
 		fault = keep_text(&form->metadata, name, length, value.data, value.length);
@@ -358,17 +353,6 @@ static enum form_progress begin_mixed(struct visit *v, struct conn *c,
 
 /* ---- forms ---- */
 
-/* The form has ended. */
-static enum form_progress check_files(struct conn *c)
-{
-	if (c->form->file_count > 0)
-		return FORM_LISTED;
-	problem_set(&c->problem, 400, "no-image",
-	            "the form has no part (of %llu) with a file name or an image type",
-	            (unsigned long long)c->form->part_count);
-	return FORM_REFUSED;
-}
-
 /* Parses one turn of the form, or of a part of parts, whose files have its name. */
 static enum form_progress list_files(struct visit *v, struct conn *c)
 {
@@ -395,8 +379,14 @@ static enum form_progress list_files(struct visit *v, struct conn *c)
 	}
 	if (result == MULTIPART_BAD)
 		return bad_form(c, c->form->parser[depth].error, c->form->parser[depth].at);
-	if (result == MULTIPART_END && depth == 0)
-		return check_files(c);
+	if (result == MULTIPART_END && depth == 0 && c->form->file_count > 0)
+		return FORM_LISTED;
+	if (result == MULTIPART_END && depth == 0) {
+		problem_set(&c->problem, 400, "no-image",
+		            "the form has no part (of %llu) with a file name or an image type",
+		            (unsigned long long)c->form->part_count);
+		return FORM_REFUSED;
+	}
 	if (result == MULTIPART_END)
 		c->form->depth = 0;
 	return FORM_MORE;

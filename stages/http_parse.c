@@ -140,21 +140,17 @@ static enum conn_state decide_upload(struct visit *v, struct conn *c)
 	return CONN_ADMIT;
 }
 
-static unsigned audience_of(const struct http_server *http, const struct conn *c)
-{
-	if (c->kind == CONN_ADMIN)
-		return ROUTE_ADMIN;
-	return http->listeners.admin.is_on_public ? ROUTE_PUBLIC | ROUTE_ADMIN : ROUTE_PUBLIC;
-}
-
 /* Finds the resource. Returns whether it has the method; sets the problem if not. */
 static bool check_route(struct visit *v, struct conn *c)
 {
 	struct request *r = &c->request;
 
+	unsigned audience = c->kind == CONN_ADMIN ? ROUTE_ADMIN : ROUTE_PUBLIC;
+
+	if (app(v)->http->listeners.admin.is_on_public)
+		audience |= ROUTE_ADMIN;
 	route_find(&c->route, r->method, conn_target(c));
-	if (!(routes[c->route.kind].audience & audience_of(app(v)->http, c)) ||
-	    !handle_page_is_on(app_conf(v), c))
+	if (!(routes[c->route.kind].audience & audience) || !handle_page_is_on(app_conf(v), c))
 		c->route.kind = ROUTE_NONE;
 	if (r->expects_other)
 		problem_set(&c->problem, 417, "expectation-failed",
@@ -216,19 +212,13 @@ static enum conn_state refuse_large_head(struct conn *c, uint64_t max, uint64_t 
 	return refuse_and_close(c);
 }
 
-/* Returns limits.header_bytes, or less if the buffer was made when that was lower. */
-static uint64_t header_max(struct visit *v, const struct conn *c)
-{
-	uint64_t max = app_conf(v)->limits.header_bytes, room = c->input_size - CONN_READ_MIN;
-
-	return max < room ? max : room;
-}
-
 static enum conn_state parse_head(struct visit *v, struct conn *c)
 {
-	uint64_t max = header_max(v, c);
+	/* The buffer may have been made when the limit was lower. */
+	uint64_t max = app_conf(v)->limits.header_bytes, room = c->input_size - CONN_READ_MIN;
 	enum request_progress progress;
 
+	max = max < room ? max : room;
 	if (c->request.fed == 0) {
 		c->request.append_body = conn_append_chunk;
 		c->request.append_body_arg = c;
@@ -294,16 +284,14 @@ static enum conn_state parse_chunks(struct visit *v, struct conn *c)
 
 /* ---- the stage ---- */
 
-static void parse(struct visit *v, struct conn *c)
-{
-	c->state = c->state == CONN_READ_HEAD ? parse_head(v, c) : parse_chunks(v, c);
-	visit_reply(v, STAGE_ACCEPT_READ, c->instance, &c->event);
-}
-
 static void http_parse_handle(struct visit *v, struct event *const *batch, unsigned n)
 {
-	for (unsigned i = 0; i < n; i++)
-		parse(v, conn_of(batch[i]));
+	for (unsigned i = 0; i < n; i++) {
+		struct conn *c = conn_of(batch[i]);
+
+		c->state = c->state == CONN_READ_HEAD ? parse_head(v, c) : parse_chunks(v, c);
+		visit_reply(v, STAGE_ACCEPT_READ, c->instance, &c->event);
+	}
 }
 
 const struct stage_class stage_http_parse = {

@@ -200,22 +200,6 @@ struct reading {
 	bool has_failed;
 };
 
-/* Reports a problem without any word of the line: it may be a token in the place of its hash. */
-static void report(struct reading *r, const char *fault)
-{
-	text_printf(r->errors, "%s:%u: %s\n", r->path, r->line, fault);
-	r->has_failed = true;
-}
-
-static bool is_duplicate(const struct reading *r, const struct token *token)
-{
-	for (unsigned i = 0; i < r->count; i++)
-		if (strcmp(r->token[i].name, token->name) == 0 ||
-		    memcmp(r->token[i].hash, token->hash, TOKEN_HASH_SIZE) == 0)
-			return true;
-	return false;
-}
-
 /* Adds the token of a line. Returns NULL, or the fault. */
 static const char *parse_line(struct reading *r, const char *at, const char *end)
 {
@@ -226,8 +210,10 @@ static const char *parse_line(struct reading *r, const char *at, const char *end
 		return fault;
 	if (r->count == TOKENS_MAX)
 		return "expected at most 4096 tokens";
-	if (is_duplicate(r, &token))
-		return "expected a name and a hash that no earlier line has";
+	for (unsigned i = 0; i < r->count; i++)
+		if (strcmp(r->token[i].name, token.name) == 0 ||
+		    memcmp(r->token[i].hash, token.hash, TOKEN_HASH_SIZE) == 0)
+			return "expected a name and a hash that no earlier line has";
 	r->token[r->count++] = token;
 	return NULL;
 }
@@ -243,8 +229,10 @@ static void parse(struct reading *r, const char *data, size_t size)
 		r->line++;
 		const char *fault = parse_line(r, data, line_end);
 
+		/* Without any word of the line: it may be a token in the place of its hash. */
 		if (fault)
-			report(r, fault);
+			text_printf(r->errors, "%s:%u: %s\n", r->path, r->line, fault);
+		r->has_failed |= fault != NULL;
 		data = newline ? newline + 1 : end;
 	}
 }

@@ -28,10 +28,9 @@ struct load {
 
 /* ---- messages ---- */
 
-static void report(struct load *l, const struct conf_setting *at, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
-
-static void report(struct load *l, const struct conf_setting *at, const char *format, ...)
+__attribute__((format(printf, 3, 4))) static void report(struct load *l,
+                                                         const struct conf_setting *at,
+                                                         const char *format, ...)
 {
 	char message[512];
 	va_list args;

@@ -22,12 +22,6 @@ static bool is_name(const char *name)
 	return name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_-")] == '\0';
 }
 
-/* 500ms or 2s */
-static bool parse_target(const char *text, uint64_t *ms)
-{
-	return conf_units_parse_duration(text, 1000, ms) && *ms >= 10 && *ms <= TARGET_MAX_MS;
-}
-
 /* X-Tier=silver */
 static bool parse_header(const char *text, struct conf_class_term *term)
 {
@@ -46,8 +40,11 @@ static bool parse_term(const char *word, struct conf_classes *classes)
 {
 	unsigned class = classes->count - 1;
 
-	if (strncmp(word, "target:", 7) == 0)
-		return parse_target(word + 7, &classes->class[class].target_ms);
+	uint64_t *ms = &classes->class[class].target_ms;
+
+	if (strncmp(word, "target:", 7) == 0) /* 500ms or 2s */
+		return conf_units_parse_duration(word + 7, 1000, ms) && *ms >= 10 &&
+		       *ms <= TARGET_MAX_MS;
 	if (classes->term_count == CONF_CLASS_TERMS_MAX)
 		return false;
 	struct conf_class_term *term = &classes->term[classes->term_count++];

@@ -27,14 +27,6 @@ static bool parse_quality(const char *word, struct conf_degrade_step *step)
 	return step->quality >= 1 && step->quality <= 100;
 }
 
-static bool parse_variant(const char *word, struct conf_degrade_step *step)
-{
-	if (!conf_is_variant_name(word))
-		return false;
-	snprintf(step->variant, sizeof step->variant, "%s", word);
-	return true;
-}
-
 /* word[1] is empty if there is only one. */
 static bool parse_words(char word[WORDS_MAX][CONF_NAME_MAX], struct conf_degrade_step *step)
 {
@@ -44,7 +36,8 @@ static bool parse_words(char word[WORDS_MAX][CONF_NAME_MAX], struct conf_degrade
 	}
 	if (strcmp(word[0], "skip") == 0) {
 		step->kind = CONF_DEGRADE_SKIP;
-		return parse_variant(word[1], step);
+		snprintf(step->variant, sizeof step->variant, "%s", word[1]);
+		return conf_is_variant_name(word[1]);
 	}
 	if (word[1][0])
 		return false;
@@ -53,14 +46,6 @@ static bool parse_words(char word[WORDS_MAX][CONF_NAME_MAX], struct conf_degrade
 	else if (strcmp(word[0], "no-progressive") == 0)
 		step->kind = CONF_DEGRADE_NO_PROGRESSIVE;
 	return step->kind != 0;
-}
-
-static bool has_step(const struct conf_degrade *degrade, const char *text)
-{
-	for (unsigned i = 0; i < degrade->count; i++)
-		if (strcmp(degrade->step[i].text, text) == 0)
-			return true;
-	return false;
 }
 
 /* Parses a step up to its comma or the end. */
@@ -80,8 +65,9 @@ static bool parse_step(const char **text, struct conf_degrade *degrade)
 	if (n < 1 || n > WORDS_MAX || !parse_words(word, &step))
 		return false;
 	snprintf(step.text, sizeof step.text, "%s%s%s", word[0], n > 1 ? " " : "", word[1]);
-	if (has_step(degrade, step.text))
-		return false;
+	for (unsigned i = 0; i < degrade->count; i++)
+		if (strcmp(degrade->step[i].text, step.text) == 0)
+			return false;
 	degrade->step[degrade->count++] = step;
 	return true;
 }

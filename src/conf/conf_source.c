@@ -196,11 +196,9 @@ struct scan {
 	int err; /* 0, -EINVAL once a problem was reported, or -ENOMEM */
 };
 
-static void problem(struct scan *scan, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
-
 /* Reports a problem of the current line. */
-static void problem(struct scan *scan, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void problem(struct scan *scan, const char *format,
+                                                          ...)
 {
 	char message[512];
 	va_list args;

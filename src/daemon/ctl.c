@@ -31,9 +31,7 @@ int ctl_path(const struct conf *conf, char path[CONF_SOCKET_MAX])
 	return length < CONF_SOCKET_MAX ? 0 : -ENAMETOOLONG;
 }
 
-static int fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
-static int fail(const char *format, ...)
+__attribute__((format(printf, 1, 2))) static int fail(const char *format, ...)
 {
 	va_list args;
 

@@ -83,26 +83,6 @@ static void answer(const struct ctl_client *c, enum ctl_status status, const cha
 	text_fini(&t);
 }
 
-/* Passes the client's socket on to a trace. Closes it if that fails. */
-static void hand_over(struct ctl_client *c, const struct reload *r)
-{
-	const struct program *p = r->program;
-
-	trace_output_start(r->trace, *p->graph, c->fd, true);
-	c->fd = -1;
-}
-
-/* Answers, and lets the program write the figures to the client's socket. */
-static void watch_figures(const struct ctl_client *c, const struct reload *r)
-{
-	const struct program *p = r->program;
-
-	if (p->admin.watch(c->fd)) /* they are written later, by the main thread */
-		answer(c, CTL_DONE, "");
-	else
-		answer(c, CTL_REFUSED, "too many clients read the figures\n");
-}
-
 /* Runs the command of the line. Returns whether the client was answered, or is another's now. */
 static bool run_line(struct ctl_client *c, struct reload *r)
 {
@@ -114,13 +94,16 @@ static bool run_line(struct ctl_client *c, struct reload *r)
 	c->answer_ns = r->answer_ns;
 	if (c->is_due)
 		return false;
-	if (status == CTL_TOP)
-		watch_figures(c, r);
-	else
-		answer(c, status == CTL_TRACE ? CTL_DONE : status, c->message.data);
+	if (status == CTL_TOP && !r->program->admin.watch(c->fd)) {
+		status = CTL_REFUSED;
+		text_puts(&c->message, "too many clients read the figures\n");
+	} /* otherwise the main thread writes them later, behind this answer */
+	answer(c, status == CTL_TRACE || status == CTL_TOP ? CTL_DONE : status, c->message.data);
 	text_fini(&c->message);
-	if (status == CTL_TRACE)
-		hand_over(c, r);
+	if (status == CTL_TRACE) { /* it owns the socket now, also if it fails */
+		trace_output_start(r->trace, *r->program->graph, c->fd, true);
+		c->fd = -1;
+	}
 	return true;
 }
 

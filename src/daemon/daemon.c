@@ -302,18 +302,6 @@ static void drain(struct supervisor *s, const char *reason)
 
 /* ---- serving ---- */
 
-/* Serves until a signal arrives, and returns it; or 0 if the program must restart. A service
- * manager does that when the daemon fails. Without one the daemon goes on, for its figures. */
-static int wait_for_end(struct supervisor *s)
-{
-	const struct program *p = s->program;
-	int signal_number = 0;
-
-	while (!signal_number && !(notify_is_on() && p->must_restart()))
-		signal_number = wait_for_signal(s, -1);
-	return signal_number;
-}
-
 /* Starts the program, serves until a signal, drains and stops it. Returns the exit status. Ends the
  * process at a second signal, or when the drain takes too long. */
 static int supervise(struct supervisor *s)
@@ -330,7 +318,12 @@ static int supervise(struct supervisor *s)
 	notify_send("READY=1\nSTATUS=%s", s->status);
 	log_notice("darkroomd %s ready on %s (policy %s, store %s)", darkroom_version, p->url,
 	           s->reload.conf.scheduler.policy, s->reload.conf.server.root);
-	int signal_number = wait_for_end(s);
+	int signal_number = 0;
+
+	/* If the program must restart, a service manager does that when the daemon fails. Without
+	 * one the daemon goes on, for its figures. */
+	while (!signal_number && !(notify_is_on() && p->must_restart()))
+		signal_number = wait_for_signal(s, -1);
 	const char *reason = signal_number ? strsignal(signal_number) : "restart";
 
 	s->second_signal_ns = clock_ns() + SECOND_SIGNAL_NS;

@@ -24,11 +24,10 @@
 #define REPORT_MAX ((size_t)64 << 10)
 #define ANSWER_NS (500 * NS_PER_MS) /* a request waits that long for threads to apply it */
 
-static void report_line(struct text *report, enum log_level level, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
-
 /* Writes one line to the log and to the report. */
-static void report_line(struct text *report, enum log_level level, const char *format, ...)
+__attribute__((format(printf, 3, 4))) static void report_line(struct text *report,
+                                                              enum log_level level,
+                                                              const char *format, ...)
 {
 	char line[2048];
 	va_list args;
@@ -184,32 +183,6 @@ static void notify_end(struct reload *r, const char *status)
 	notify_send("READY=1\nSTATUS=%s", status);
 }
 
-static void notify_failure(struct reload *r, const char *errors)
-{
-	char data[1024];
-	struct text status;
-
-	text_init(&status, data, sizeof data);
-	text_printf(&status, "reload failed, configuration unchanged: %.*s",
-	            (int)strcspn(errors, "\n"), errors);
-	notify_end(r, data);
-}
-
-static void log_late(struct reload *r, const char *behind)
-{
-	if (!r->is_late)
-		log_warning("configuration: %s; each thread applies the new one when its work ends",
-		            behind);
-	r->is_late = true;
-}
-
-static void log_settled(struct reload *r)
-{
-	if (r->is_late)
-		log_notice("configuration: every thread has applied it");
-	r->is_late = r->is_published = false;
-}
-
 void reload_tick(struct reload *r)
 {
 	char data[512];
@@ -218,10 +191,15 @@ void reload_tick(struct reload *r)
 	if (!(r->is_published || r->is_notifying) || !reload_can_answer(r, r->answer_ns))
 		return;
 	text_init(&behind, data, sizeof data);
-	if (reload_print_behind(r, &behind))
-		log_late(r, behind.data);
-	else
-		log_settled(r);
+	bool is_behind = reload_print_behind(r, &behind);
+
+	if (is_behind && !r->is_late)
+		log_warning("configuration: %s; each thread applies the new one when its work ends",
+		            behind.data);
+	else if (!is_behind && r->is_late)
+		log_notice("configuration: every thread has applied it");
+	r->is_late = is_behind;
+	r->is_published = is_behind && r->is_published;
 	if (r->is_notifying)
 		notify_end(r, behind.length ? behind.data : "reloaded");
 }
@@ -269,10 +247,12 @@ int reload_file(struct reload *r, struct text *report)
 	}
 	r->has_failed = err != 0;
 	process_set_reload(r->has_failed);
-	if (err) /* the protocol has no message for a failed reload */
-		notify_failure(r, errors.data);
-	else
-		r->is_notifying = true; /* reload_tick() reports the end */
+	r->is_notifying = !err; /* reload_tick() reports the end */
+	if (err) {              /* the protocol has no message for a failed reload */
+		errors.data[strcspn(errors.data, "\n")] = '\0';
+		notify_send("READY=1\nSTATUS=reload failed, configuration unchanged: %.900s",
+		            errors.data);
+	}
 	text_fini(&others);
 	text_fini(&errors);
 	return err;

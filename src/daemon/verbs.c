@@ -79,18 +79,6 @@ static double per_cent(uint64_t part, uint64_t whole)
 	return whole ? 100 * (double)part / (double)whole : 0;
 }
 
-static void print_cores(const struct report *r)
-{
-	unsigned cores = topology_core_count(r->topology), quota = cores_usable();
-
-	text_printf(r->to, "Cores: %u", cores);
-	if (!topology_is_here(r->topology))
-		text_puts(r->to, " of another machine: nothing is bound");
-	else if (quota < cores)
-		text_printf(r->to, ", CPU quota %u: nothing is bound", quota);
-	text_puts(r->to, "\n");
-}
-
 static void print_worker(const struct report *r, unsigned worker)
 {
 	const struct schedule *s = &r->schedule;
@@ -132,15 +120,6 @@ static void print_stages(const struct report *r, unsigned part)
 	}
 }
 
-static void print_group_stages(const struct report *r, unsigned group)
-{
-	text_puts(r->to, ":");
-	for (unsigned i = 0; i < graph_row_count; i++)
-		if (graph_stage_group(i) == GROUP_MAIN && r->schedule.stage[i].group == group &&
-		    !stage_set_has(r->schedule.pass_through, i))
-			text_printf(r->to, " %s", graph_rows[i].class->name);
-}
-
 static void print_domain(const struct report *r, unsigned domain)
 {
 	static const char *const name[] = { [CONF_LAYOUT_SHARED] = "Shared",
@@ -157,8 +136,11 @@ static void print_domain(const struct report *r, unsigned domain)
 	            (unsigned)__builtin_popcountll(s->domain_workers[domain]));
 	if (s->layout == CONF_LAYOUT_PARTITION)
 		print_stages(r, domain);
-	if (s->group_count > 1)
-		print_group_stages(r, domain);
+	text_puts(r->to, s->group_count > 1 ? ":" : "");
+	for (unsigned i = 0; i < graph_row_count && s->group_count > 1; i++)
+		if (graph_stage_group(i) == GROUP_MAIN && s->stage[i].group == domain &&
+		    !stage_set_has(s->pass_through, i))
+			text_printf(r->to, " %s", graph_rows[i].class->name);
 	text_puts(r->to, "\n");
 	for (unsigned i = 0; i < s->worker_count; i++)
 		if (s->domain[i] == domain)
@@ -169,7 +151,14 @@ static void print_report(const struct report *r)
 {
 	const struct schedule *s = &r->schedule;
 
-	print_cores(r);
+	unsigned cores = topology_core_count(r->topology), quota = cores_usable();
+
+	text_printf(r->to, "Cores: %u", cores);
+	if (!topology_is_here(r->topology))
+		text_puts(r->to, " of another machine: nothing is bound");
+	else if (quota < cores)
+		text_printf(r->to, ", CPU quota %u: nothing is bound", quota);
+	text_puts(r->to, "\n");
 	if (s->group_count == 1)
 		text_printf(r->to, "Policy: %s\n", s->group[0].policy->name);
 	text_printf(r->to, "Threads that are not bound: %u I/O, %u disk\n", s->io_count,

@@ -71,14 +71,6 @@ void partition_measure(struct partition *p, const struct partition_weights *w)
 	set_imbalance(p);
 }
 
-/* Measures the parts with the best distribution of cores for them. */
-static void evaluate(struct partition *p, const struct partition_weights *w, unsigned cores)
-{
-	add_up(p, w);
-	deal_cores(p, cores);
-	set_imbalance(p);
-}
-
 static double at_least(double value, double least)
 {
 	return value > least ? value : least;
@@ -114,7 +106,10 @@ static void search(struct search *s, unsigned position, unsigned used)
 	if (used + left < parts)
 		return;
 	if (left == 0) {
-		evaluate(&s->at, s->weights, s->cores);
+		/* With the best distribution of cores for these parts. */
+		add_up(&s->at, s->weights);
+		deal_cores(&s->at, s->cores);
+		set_imbalance(&s->at);
 		if (!s->best->part_count || is_better(&s->at, s->best))
 			*s->best = s->at;
 		return;

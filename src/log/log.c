@@ -166,19 +166,8 @@ static size_t write_head(char *out, size_t size, enum log_level level)
 	return (size_t)length;
 }
 
-/* Replaces control bytes, which may come from a client: a line must stay one line, and must not
- * control the terminal. */
-static void make_harmless(char *s, size_t length)
-{
-	for (size_t i = 0; i < length; i++)
-		if ((unsigned char)s[i] < 0x20 || s[i] == 0x7F)
-			s[i] = '?';
-}
-
-static void write_message(enum log_level level, const char *format, va_list args)
-	__attribute__((format(printf, 2, 0)));
-
-static void write_message(enum log_level level, const char *format, va_list args)
+__attribute__((format(printf, 2, 0))) static void write_message(enum log_level level,
+                                                                const char *format, va_list args)
 {
 	int saved = errno; /* callers report errno after logging */
 	char line[MESSAGE_MAX];
@@ -194,7 +183,10 @@ static void write_message(enum log_level level, const char *format, va_list args
 		length = sizeof line - 2;
 		memcpy(line + length - 3, "...", 3);
 	}
-	make_harmless(line + head, length - head);
+	/* Control bytes may come from a client: a line must stay one line, and must not control the
+	 * terminal. */
+	for (char *c = line + head; c < line + length; c++)
+		*c = (unsigned char)*c < 0x20 || *c == 0x7F ? '?' : *c;
 	line[length++] = '\n';
 	if (atomic_load(&is_running))
 		put(SINK_STDERR, false, line, length);

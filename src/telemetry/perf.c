@@ -115,11 +115,6 @@ static int group_try(const struct perf_caps *o)
 	return err;
 }
 
-static bool is_not_offered(int err)
-{
-	return err == ENOENT || err == EOPNOTSUPP || err == ENODEV || err == EINVAL;
-}
-
 /* Adds the counter to the group if the machine offers it and the group has room. */
 static void place(struct perf_caps *o, enum perf_id id)
 {
@@ -127,7 +122,7 @@ static void place(struct perf_caps *o, enum perf_id id)
 	int err = -group_try(&alone);
 
 	if (err) {
-		o->missing[id] = is_not_offered(err) ? ENOENT : err;
+		o->missing[id] = err == EOPNOTSUPP || err == ENODEV || err == EINVAL ? ENOENT : err;
 		return;
 	}
 	o->id[o->count++] = id;
@@ -135,11 +130,6 @@ static void place(struct perf_caps *o, enum perf_id id)
 		o->count--;
 		o->missing[id] = ENOSPC;
 	}
-}
-
-static bool is_refusal(int err)
-{
-	return err == EACCES || err == EPERM;
 }
 
 /* True if permission was missing for a counter. */
@@ -155,7 +145,7 @@ static bool place_all(struct perf_caps *o, bool is_user_only)
 			o->missing[i] = EACCES;
 		else
 			place(o, (enum perf_id)i);
-		is_refused |= is_refusal(o->missing[i]);
+		is_refused |= o->missing[i] == EACCES || o->missing[i] == EPERM;
 	}
 	return is_refused;
 }

@@ -340,15 +340,6 @@ static int open_stored(struct image_service *s, const char *id, struct remade **
 	return err;
 }
 
-/* Compares the original with the record, if that has its checksum. */
-static int check_original(struct remade *r, const uint8_t *data, size_t size)
-{
-	const struct stored_file *original = stored_info_find(&r->info, STORE_ORIGINAL);
-
-	checksum_of(data, size, r->original_sum);
-	return original && strcmp(original->sum, r->original_sum) != 0 ? -EBADMSG : 0;
-}
-
 /* Without a focal point it stays empty. */
 static void read_focus(const struct remade *r, struct upload *u)
 {
@@ -404,10 +395,14 @@ static int read_original(struct feeder_slot *slot, struct remade *r, uint64_t si
 	close(fd);
 	if (err)
 		return err;
-	err = check_original(r, (*result)->body, (size_t)size);
-	if (err)
-		feeder_upload_drop(*result);
-	return err;
+	/* The record may have its checksum. */
+	const struct stored_file *original = stored_info_find(&r->info, STORE_ORIGINAL);
+
+	checksum_of((*result)->body, (size_t)size, r->original_sum);
+	if (!original || strcmp(original->sum, r->original_sum) == 0)
+		return 0;
+	feeder_upload_drop(*result);
+	return -EBADMSG;
 }
 
 /* Starts the image with r, which is its own then. Returns 0 or -errno. */

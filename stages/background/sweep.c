@@ -68,18 +68,11 @@ static void read_info(const char *data, size_t length, uint64_t expires, void *a
 	r->has_info = stored_info_read(&r->info, data, length) == 0;
 }
 
-/* Returns the bytes of the image's files; 0: unknown. */
-static uint64_t bytes_of(struct sweep *r, const char *id)
-{
-	r->has_info = false;
-	if (storage_read(r->st, id, read_info, r) || !r->has_info)
-		return 0;
-	return stored_info_bytes(&r->info);
-}
-
 static void remove_one(struct sweep *r, const char *id, enum sweep_reason reason)
 {
-	uint64_t bytes = bytes_of(r, id);
+	r->has_info = false;
+	bool is_read = storage_read(r->st, id, read_info, r) == 0 && r->has_info;
+	uint64_t bytes = is_read ? stored_info_bytes(&r->info) : 0;
 	int err = r->st->class->batch_add(r->st, &r->batch, id);
 
 	if (err == -ENOENT)
@@ -200,17 +193,6 @@ static void remove_orphans(struct sweep *r)
 		           plural((uint64_t)n));
 }
 
-static void report(const struct sweep *r)
-{
-	if (!r->total)
-		return;
-	log_notice("expire: removed %" PRIu64 " image%s with %" PRIu64
-	           " bytes, from %s to %s: %" PRIu64 " by X-Expires-After, %" PRIu64
-	           " by store.max_age, %" PRIu64 " by store.max_bytes",
-	           r->total, plural(r->total), r->bytes, r->first, r->last,
-	           r->of_run[SWEEP_EXPIRED], r->of_run[SWEEP_TOO_OLD], r->of_run[SWEEP_TOO_MUCH]);
-}
-
 /* ---- the thread ---- */
 
 /* This thread makes no visits, so it needs a reference. */
@@ -318,7 +300,13 @@ static void run_once(struct sweep *r)
 		remove_keys(r);
 	if (by_age && !r->is_over)
 		remove_orphans(r);
-	report(r);
+	if (r->total)
+		log_notice("expire: removed %" PRIu64 " image%s with %" PRIu64
+		           " bytes, from %s to %s: %" PRIu64 " by X-Expires-After, %" PRIu64
+		           " by store.max_age, %" PRIu64 " by store.max_bytes",
+		           r->total, plural(r->total), r->bytes, r->first, r->last,
+		           r->of_run[SWEEP_EXPIRED], r->of_run[SWEEP_TOO_OLD],
+		           r->of_run[SWEEP_TOO_MUCH]);
 }
 
 /* Makes a run, and the next one an interval after its end, or when the limits change. */

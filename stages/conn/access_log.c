@@ -185,15 +185,6 @@ const char *request_id(struct conn *c)
 
 /* ---- what the line says ---- */
 
-/* Only the owner of the event charges time to it. */
-static void add_times(struct timing *to, const struct timing *from)
-{
-	for (unsigned i = 0; i < graph_row_count; i++) {
-		counter_add(&to->service_ns[i], counter_read(&from->service_ns[i]));
-		counter_add(&to->wait_ns[i], counter_read(&from->wait_ns[i]));
-	}
-}
-
 void access_note_upload(struct conn *c, const struct upload *u, unsigned good)
 {
 	struct access *a = &c->access;
@@ -212,7 +203,11 @@ void access_note_upload(struct conn *c, const struct upload *u, unsigned good)
 		to->height = atomic_load_explicit(&image->height, memory_order_relaxed);
 		a->image_count++;
 	}
-	add_times(&c->timing, &u->timing);
+	/* Only the owner of the event charges time to it. */
+	for (unsigned i = 0; i < graph_row_count; i++) {
+		counter_add(&c->timing.service_ns[i], counter_read(&u->timing.service_ns[i]));
+		counter_add(&c->timing.wait_ns[i], counter_read(&u->timing.wait_ns[i]));
+	}
 }
 
 /* Returns the bytes read of the request; of a chunked body, only its content. */
@@ -250,22 +245,16 @@ static void put_request(struct output *o, const struct conn *c)
 	put_text(o, "path", path.data, path.length);
 }
 
-static void put_client(struct output *o, const struct conn *c)
-{
-	const uint8_t *address = c->client.address, *ipv4 = network_ipv4(address);
-	char client[INET6_ADDRSTRLEN] = "";
-
-	(void)inet_ntop(ipv4 ? AF_INET : AF_INET6, ipv4 ? ipv4 : address, client, sizeof client);
-	put_string(o, "client", client);
-}
-
 static void put_members(struct output *o, struct conn *c, bool is_complete, uint64_t now_ns)
 {
 	const struct access *a = &c->access;
 	unsigned status = c->response.status;
 	uint64_t start = c->request_start_ns;
+	const uint8_t *address = c->client.address, *ipv4 = network_ipv4(address);
+	char client[INET6_ADDRSTRLEN] = "";
 
-	put_client(o, c);
+	(void)inet_ntop(ipv4 ? AF_INET : AF_INET6, ipv4 ? ipv4 : address, client, sizeof client);
+	put_string(o, "client", client);
 	if (c->token_name[0])
 		put_string(o, "token", c->token_name);
 	put_string(o, "id", request_id(c));

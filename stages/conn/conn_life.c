@@ -309,14 +309,6 @@ static void conn_free(struct conn *c)
 	free(c);
 }
 
-/* Closes a connection that waits in the loop. In a visit of its thread. */
-static void close_now(struct visit *v, struct conn *c)
-{
-	unpark(v, c);
-	c->state = CONN_CLOSE;
-	conn_run(v, c);
-}
-
 void conn_drain(struct visit *v, struct conn *c)
 {
 	if (c->place != CONN_IN_LOOP || c->state > CONN_READ_HEAD || c->end != c->begin)
@@ -435,8 +427,11 @@ void conn_settle(struct io_loop *io)
 	struct conn *leaving = io->leaving, *refused = io->refused;
 
 	io->leaving = io->refused = NULL;
-	if (leaving)
-		close_now(io->visit, leaving);
+	if (leaving) {
+		unpark(io->visit, leaving);
+		leaving->state = CONN_CLOSE;
+		conn_run(io->visit, leaving);
+	}
 	if (refused) {
 		unpark(io->visit, refused);
 		conn_run(io->visit, refused);

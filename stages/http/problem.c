@@ -68,23 +68,16 @@ const char *problem_type_at(unsigned index)
 	return index < COUNT_OF(types) ? types[index].slug : NULL;
 }
 
-static unsigned type_index(const char *slug)
-{
-	unsigned i = 0;
-
-	while (i < COUNT_OF(types) && strcmp(types[i].slug, slug) != 0)
-		i++;
-	assert(i < COUNT_OF(types));
-	return i;
-}
-
 void problem_set(struct problem *p, unsigned status, const char *slug, const char *detail, ...)
 {
 	va_list args;
 
 	assert(status >= 400 && status <= 599);
-	unsigned i = type_index(slug);
+	unsigned i = 0;
 
+	while (i < COUNT_OF(types) && strcmp(types[i].slug, slug) != 0)
+		i++;
+	assert(i < COUNT_OF(types));
 	*p = (struct problem){
 		.status = status, .type = i, .slug = types[i].slug, .title = types[i].title
 	};

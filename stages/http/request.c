@@ -147,25 +147,12 @@ static void framing_add(struct framing *f, struct slice name, struct slice value
 
 /* ---- fields ---- */
 
-/* Every element of the list must be known (RFC 9110 10.1.1). */
-static void note_expect(struct request *r, struct slice value)
-{
-	struct slice element;
-
-	while (field_list_next(&value, &element)) {
-		if (slice_is(element, "100-continue"))
-			r->expects_continue = true;
-		else
-			r->expects_other = true;
-	}
-}
-
 /* Reads all fields. Returns NULL or why the request is malformed. */
 static const char *read_fields(struct request *r, struct framing *framing)
 {
 	const char *line = r->base + r->line_at;
 	const char *lf = memchr(line, '\n', r->head_length - r->line_at);
-	struct slice rest, name, value;
+	struct slice rest, name, value, element;
 	int found;
 
 	assert(lf); /* the header is complete */
@@ -177,8 +164,13 @@ static const char *read_fields(struct request *r, struct framing *framing)
 		framing_add(framing, name, value);
 		if (slice_is(name, "prefer"))
 			r->prefers_async |= field_has_word(value, "respond-async");
-		else if (slice_is(name, "expect"))
-			note_expect(r, value);
+		while (slice_is(name, "expect") && field_list_next(&value, &element)) {
+			/* Every element must be known (RFC 9110 10.1.1). */
+			bool is_known = slice_is(element, "100-continue");
+
+			r->expects_continue |= is_known;
+			r->expects_other |= !is_known;
+		}
 	}
 	if (found < 0)
 		return "a header line has no name, a name with a forbidden character, or continues "

@@ -175,18 +175,11 @@ static unsigned subtree_size(const struct plan *plan, unsigned index)
 	return n;
 }
 
-static uint64_t variants_size(const struct image *image)
-{
-	uint64_t size = 0;
-
-	for (unsigned i = 0; i < image_plan(image)->variant_count; i++)
-		size += image->variant[i].size;
-	return size;
-}
-
 /* n steps of the image have ended; after the last one the image goes on. */
 static void image_steps_end(struct visit *v, struct image *image, unsigned n)
 {
+	uint64_t size = 0;
+
 	/* Acquire and release: the last step sees all variants. */
 	if (atomic_fetch_sub_explicit(&image->steps_left, n, memory_order_acq_rel) != n)
 		return;
@@ -194,9 +187,11 @@ static void image_steps_end(struct visit *v, struct image *image, unsigned n)
 	if (atomic_load_explicit(&image->has_failed, memory_order_acquire)) {
 		visit_unpark(v, &image->event);
 		visit_send(v, STAGE_STATS, &image->event);
-	} else {
-		disk_job_send_image(v, &image->store_job, DISK_STORE, variants_size(image));
+		return;
 	}
+	for (unsigned i = 0; i < image_plan(image)->variant_count; i++)
+		size += image->variant[i].size;
+	disk_job_send_image(v, &image->store_job, DISK_STORE, size);
 }
 
 /* Starts every step below parent that is needed, each with a reference to the picture. Owns the
@@ -435,22 +430,17 @@ void images_send_waiters(struct image_service *s, struct waiter *list, unsigned 
 	}
 }
 
-/* Frees what only processing needed. Other images may keep the upload much longer. */
-static void free_results(struct image *image)
+void image_end(struct visit *v, struct image *image)
 {
+	struct upload *u = image->upload;
+
+	/* Other images may keep the upload much longer. */
 	for (unsigned i = 0; i < image_plan(image)->variant_count; i++) {
 		pool_put(image->variant[i].data);
 		image->variant[i].data = NULL;
 	}
 	pool_put(image->icc);
 	image->icc = NULL;
-}
-
-void image_end(struct visit *v, struct image *image)
-{
-	struct upload *u = image->upload;
-
-	free_results(image);
 	visit_park(v, &image->event);
 	/* The connections retry. */
 	images_send_waiters(u->service, inflight_remove(&u->service->inflight, &image->known), 0);

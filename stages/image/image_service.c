@@ -11,13 +11,6 @@
 #include "sched/core/schedule.h"
 #include "stage_ids.h"
 
-/* Images of a client that keep all cores busy. Another client's image waits for those that
- * have begun, under most policies. */
-static unsigned turns_window(void)
-{
-	return cores_usable() > 2 ? cores_usable() : 2;
-}
-
 unsigned image_service_reads_max(const struct conf *conf)
 {
 	if (conf->store.kind == CONF_STORE_S3)
@@ -42,7 +35,9 @@ int image_service_init(struct image_service *s, const struct conf *conf, const s
 		goto fail_store;
 	}
 	admission_init(&s->admission, conf);
-	client_turns_init(&s->turns, turns_window());
+	/* Images of a client that keep all cores busy. Another client's image waits for those that
+	 * have begun, under most policies. */
+	client_turns_init(&s->turns, cores_usable() > 2 ? cores_usable() : 2);
 	disk_reads_init(&s->reads, image_service_reads_max(conf));
 	budget_init(&s->budget, conf->limits.memory_budget);
 	return 0;

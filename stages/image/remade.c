@@ -85,26 +85,6 @@ static void old_sum(struct writer *w, const char *name, const char *value)
 	json_object_end(&w->json);
 }
 
-/* The record of an image that an earlier version has stored. */
-static void first_record(struct writer *w, const char *old_variants)
-{
-	image_record_begin(&w->json, w->image);
-	image_record_original(&w->json, w->image, w->image->remade->original_sum);
-	variants(w, old_variants, new_settings, old_sum);
-}
-
-static void next_record(struct writer *w, const char *record)
-{
-	char name[NAME_MAX_LENGTH];
-	const char *value = NULL;
-
-	while ((value = json_reader_next_named(record, value, name, sizeof name)))
-		if (strcmp(name, "variants") == 0)
-			variants(w, value, new_settings, raw);
-		else if (strcmp(name, "xxh128") != 0)
-			raw(w, name, value);
-}
-
 /* Returns whether the step, a string, has skipped a variant that the image makes now. */
 static bool is_made_up(const struct image *image, const char *step)
 {
@@ -161,10 +141,16 @@ void remade_record_write(struct text *t, const struct image *image, const struct
 	if (!json_reader_member(all, STORED_COLOR))
 		image_placeholder_json(&w.json, image);
 	json_object(&w.json, STORED_RECORD);
-	if (record)
-		next_record(&w, record);
-	else
-		first_record(&w, json_reader_member(all, "variants"));
+	while (record && (value = json_reader_next_named(record, value, name, sizeof name)))
+		if (strcmp(name, "variants") == 0)
+			variants(&w, value, new_settings, raw);
+		else if (strcmp(name, "xxh128") != 0)
+			raw(&w, name, value);
+	if (!record) { /* an earlier version has stored it */
+		image_record_begin(&w.json, w.image);
+		image_record_original(&w.json, w.image, w.image->remade->original_sum);
+		variants(&w, json_reader_member(all, "variants"), new_settings, old_sum);
+	}
 	image_record_end(&w.json);
 }
 

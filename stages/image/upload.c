@@ -158,15 +158,6 @@ bool upload_has_failed(const struct upload *u, unsigned i)
 
 /* ---- the start of its images, and their end ---- */
 
-static uint64_t bytes_of(const struct upload *u)
-{
-	uint64_t bytes = 0;
-
-	for (unsigned i = 0; i < u->image_count; i++)
-		bytes += u->image[i]->source_size;
-	return bytes;
-}
-
 static struct cost_facts facts_of(const struct image *image)
 {
 	struct cost_facts f = cost_facts_of_file(image->source, image->source_size);
@@ -247,8 +238,10 @@ int upload_start(struct visit *v, struct upload *u, struct admission_waiter *wai
 {
 	struct image_service *s = u->service;
 	unsigned n = u->image_count;
-	uint64_t bytes = bytes_of(u), work = set_work(u);
+	uint64_t bytes = 0, work = set_work(u);
 
+	for (unsigned i = 0; i < n; i++)
+		bytes += u->image[i]->source_size;
 	assert(n > 0);
 	if (!admission_begin(&s->admission, &u->admitted, waiter, &u->epoch->conf, n, work,
 	                     problem))

@@ -470,32 +470,22 @@ static void settle(struct image_service *s, struct upload_key *k, unsigned good)
 	}
 }
 
-/* Forgets the key of an upload that has made nothing. After the lease the record may be another
- * node's. */
-static void forget(struct image_service *s, const struct upload_key *k)
-{
-	bool is_over = clock_ns() >= k->begun_ns + UPLOAD_KEY_LEASE_S * NS_PER_S;
-
-	if (is_over && s->storage.class->is_shared)
-		return;
-	int err = s->storage.class->key_remove(&s->storage, &k->record);
-
-	if (err)
-		warn_of_images(err);
-}
-
 static void end(struct image_service *s, struct upload_key *k)
 {
 	const struct upload *u = k->upload;
 	unsigned good = 0;
+	int err = 0;
 
 	for (unsigned i = 0; u && i < u->image_count; i++)
 		good += !upload_has_failed(u, i);
 	k->verdict = UPLOAD_KEY_ENDED;
 	if (good > 0)
 		settle(s, k, good);
-	else
-		forget(s, k);
+	else if (clock_ns() < k->begun_ns + UPLOAD_KEY_LEASE_S * NS_PER_S ||
+	         !s->storage.class->is_shared) /* otherwise it may be another node's */
+		err = s->storage.class->key_remove(&s->storage, &k->record);
+	if (err)
+		warn_of_images(err);
 	give(s->keys, k);
 }
 

@@ -232,17 +232,6 @@ static enum conn_step refuse(struct conn *c)
 	return CONN_STEP_AGAIN;
 }
 
-static void prepare(struct conn *c)
-{
-	const struct request *r = &c->request;
-
-	c->admission.class = class_of(c);
-	c->admission.full_stage = 0;
-	c->admission.event = &c->event;
-	c->admission.instance = c->instance;
-	c->admission.bytes = r->is_chunked ? 0 : r->content_length;
-}
-
 static enum conn_step admitted(struct visit *v, struct conn *c)
 {
 	(void)v;
@@ -338,7 +327,11 @@ enum conn_step admit_upload(struct visit *v, struct conn *c)
 		c->is_shed = true;
 		return refuse(c);
 	}
-	prepare(c);
+	c->admission.class = class_of(c);
+	c->admission.full_stage = 0;
+	c->admission.event = &c->event;
+	c->admission.instance = c->instance;
+	c->admission.bytes = c->request.is_chunked ? 0 : c->request.content_length;
 	if (conn_conf(c)->overload.when_full == CONF_WHEN_FULL_WAIT)
 		return wait_for_room(v, c);
 	if (!admission_try(a, &c->admission, false)) {

@@ -281,14 +281,6 @@ static bool may_list(struct tokens *tokens, struct conn *c)
 	              "server.public_list = yes opens it to all");
 }
 
-static bool may_read_original(struct tokens *tokens, struct conn *c)
-{
-	if (tokens_are_needed(tokens))
-		return allows(tokens, c, TOKEN_ORIGINAL);
-	return refuse(c, 403, "forbidden", NULL,
-	              "originals are for tokens that may read them: access.tokens_file");
-}
-
 bool authorization_allows(struct tokens *tokens, struct conn *c)
 {
 	c->payer = client_key_of(&c->client, (unsigned)conn_conf(c)->experiment.client_ipv6_prefix);
@@ -300,7 +292,11 @@ bool authorization_allows(struct tokens *tokens, struct conn *c)
 	if (c->route.kind == ROUTE_LIST)
 		return may_list(tokens, c);
 	if (c->route.kind == ROUTE_ORIGINAL && c->request.method & (METHOD_GET | METHOD_HEAD))
-		return may_read_original(tokens, c);
+		return tokens_are_needed(tokens)
+		               ? allows(tokens, c, TOKEN_ORIGINAL)
+		               : refuse(c, 403, "forbidden", NULL,
+		                        "originals are for tokens that may read them: "
+		                        "access.tokens_file");
 	if (!tokens_are_needed(tokens) || c->route.kind == ROUTE_CONTROL)
 		return c->request.method != METHOD_DELETE || client_is_local(&c->client) ||
 		       refuse(c, 403, "forbidden", NULL,

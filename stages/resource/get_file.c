@@ -131,11 +131,6 @@ static enum conn_step explain_absence(struct visit *v, struct conn *c)
 
 /* ---- files ---- */
 
-static enum conn_step absent(struct visit *v, struct conn *c)
-{
-	return c->route.kind == ROUTE_IMAGE ? respond_no_image(c) : explain_absence(v, c);
-}
-
 /* As leave_disk_line(), for what is open already. */
 static bool leave_with_found(struct conn *c)
 {
@@ -164,17 +159,6 @@ enum conn_step found_verify(struct visit *v, struct conn *c)
 	c->job.problem = &c->problem;
 	conn_send_job(v, c, DISK_VERIFY);
 	return CONN_STEP_GONE;
-}
-
-static enum conn_step respond_opened(struct visit *v, struct conn *c)
-{
-	int fd = c->job.found.fd;
-
-	if (fd == -ENOENT)
-		return absent(v, c);
-	if (fd < 0)
-		return respond_unreadable(c, fd);
-	return found_respond(v, c);
 }
 
 /* ---- images that are not stored yet ---- */
@@ -227,8 +211,12 @@ static enum conn_step respond_found(struct visit *v, struct conn *c)
 {
 	const struct store_found *found = &c->job.found;
 
-	if (found->fd != -ENOENT || !found->is_spooled)
-		return respond_opened(v, c);
+	if (found->fd >= 0)
+		return found_respond(v, c);
+	if (found->fd != -ENOENT)
+		return respond_unreadable(c, found->fd);
+	if (!found->is_spooled)
+		return c->route.kind == ROUTE_IMAGE ? respond_no_image(c) : explain_absence(v, c);
 	if (c->route.kind == ROUTE_IMAGE)
 		return respond_processing(c, 0, 0);
 	problem_set(&c->problem, 503, "not-ready", "image %s waits to be processed again",

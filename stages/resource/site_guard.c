@@ -49,14 +49,6 @@ static bool is_own_host(const struct conf *conf, struct slice host)
 	       host_equals(host, host_of_key(conf->server.admin_listen));
 }
 
-/* Returns whether only this machine can connect to the address that the client has used. A Unix
- * socket does not count: no page can reach it. */
-static bool is_on_loopback(const struct http_server *http, const struct conn *c)
-{
-	return c->kind == CONN_ADMIN ? http->listeners.admin.is_local_port
-	                             : http->listeners.is_local;
-}
-
 static bool check_host(const struct conf *conf, struct conn *c, bool is_loopback)
 {
 	struct slice authority = span_slice(c->request.authority, c->input + c->begin), host;
@@ -111,7 +103,10 @@ static bool check_page(const struct conf *conf, struct conn *c)
 
 bool site_guard_allows(const struct http_server *http, const struct conf *conf, struct conn *c)
 {
-	bool is_loopback = is_on_loopback(http, c);
+	/* Whether only this machine can connect to the address that the client has used. A Unix
+	 * socket does not count: no page can reach it. */
+	bool is_loopback = c->kind == CONN_ADMIN ? http->listeners.admin.is_local_port
+	                                         : http->listeners.is_local;
 
 	return check_host(conf, c, is_loopback) && (!is_loopback || check_page(conf, c));
 }

@@ -47,27 +47,9 @@ static int count_files(struct storage *st)
 	return err;
 }
 
-/* Counts what an earlier process has left. Returns 0, or -errno with the reason logged. */
-static int spooling_init(struct storage *st, const struct conf *conf)
-{
-	struct spooling *spooling = &st->spooling;
-
-	spooling->has_limit = st->class->is_shared && conf->store.s3_spool == CONF_SPOOL_FILE;
-	spooling->is_on = !st->class->is_shared || spooling->has_limit;
-	spooling->max_bytes = conf->store.s3_spool_bytes;
-	return spooling->has_limit ? count_files(st) : 0;
-}
-
 bool spooling_is_needed(const struct storage *st, const struct conf *conf)
 {
 	return st->class->is_shared || conf->server.durability != CONF_DURABILITY_NONE;
-}
-
-static bool spooling_has_room(const struct storage *st)
-{
-	uint64_t bytes = atomic_load_explicit(&st->spooling.bytes, memory_order_relaxed);
-
-	return !st->spooling.has_limit || bytes < st->spooling.max_bytes;
 }
 
 /* Takes bytes for an image. Returns false if there is no room. */
@@ -174,31 +156,29 @@ int spooling_quarantine(struct storage *st, const char *id, const char *why)
 
 /* ---- life ---- */
 
-static int open_files(struct store *files, const struct conf *conf, unsigned *cleared)
-{
-	bool survives_power = conf->server.durability == CONF_DURABILITY_POWER;
-	int err = store_open(files, conf->server.root, survives_power, cleared);
-
-	if (!err && *cleared)
-		log_notice("store: cleared %u unfinished or removed images in %s", *cleared,
-		           conf->server.root);
-	return err;
-}
-
 int storage_open(struct storage *st, struct store *files, const struct conf *conf,
                  unsigned *cleared)
 {
-	int err = open_files(files, conf, cleared);
+	int err = store_open(files, conf->server.root,
+	                     conf->server.durability == CONF_DURABILITY_POWER, cleared);
 
 	if (err)
 		return err;
+	if (*cleared)
+		log_notice("store: cleared %u unfinished or removed images in %s", *cleared,
+		           conf->server.root);
 	*st = (struct storage){ .class = &store_of_files, .files = files };
 	if (conf->store.kind == CONF_STORE_S3) {
 		st->class = &store_of_objects;
 		err = s3_client_open(&st->objects, conf);
 	}
-	if (!err)
-		err = spooling_init(st, conf);
+	struct spooling *spooling = &st->spooling;
+
+	spooling->has_limit = st->class->is_shared && conf->store.s3_spool == CONF_SPOOL_FILE;
+	spooling->is_on = !st->class->is_shared || spooling->has_limit;
+	spooling->max_bytes = conf->store.s3_spool_bytes;
+	if (!err && spooling->has_limit)
+		err = count_files(st);
 	if (err)
 		storage_close(st);
 	return err;
@@ -232,7 +212,9 @@ int storage_check_room(struct storage *st, uint64_t floor, bool is_spooled, uint
 
 	if (!needs_files)
 		return storage_is_away(st) ? S3_AWAY : 0;
-	if (!spooling_has_room(st))
+	if (st->spooling.has_limit &&
+	    atomic_load_explicit(&st->spooling.bytes, memory_order_relaxed) >=
+	            st->spooling.max_bytes)
 		return SPOOLING_FULL;
 	return floor == 0 || store_has_room(st->files, floor, free_bytes) ? 0 : -ENOSPC;
 }

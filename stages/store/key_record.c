@@ -54,14 +54,6 @@ static void key_path(char path[STORE_PATH_MAX], const struct key_record *r)
 
 /* ---- writing ---- */
 
-static int make_shard(const struct store *s, unsigned shard)
-{
-	char path[STORE_PATH_MAX];
-
-	shard_path(path, shard);
-	return directory_make_all(s->root_fd, path, PRIVATE_DIRECTORY);
-}
-
 int key_record_format(const struct key_record *r, struct text *to)
 {
 	char fingerprint[HASH_LENGTH + 1];
@@ -93,7 +85,7 @@ static int settle(const struct store *s, const char *path)
 
 int key_record_write(struct store *s, const struct key_record *r)
 {
-	char path[STORE_PATH_MAX];
+	char path[STORE_PATH_MAX], shard[STORE_PATH_MAX];
 	struct text text;
 
 	key_path(path, r);
@@ -104,7 +96,8 @@ int key_record_write(struct store *s, const struct key_record *r)
 	if (!err)
 		err = directory_write_file(s->root_fd, path, text.data, text.length, false);
 	if (err == -ENOENT) {
-		err = make_shard(s, r->name[0]);
+		shard_path(shard, r->name[0]);
+		err = directory_make_all(s->root_fd, shard, PRIVATE_DIRECTORY);
 		if (!err)
 			err = directory_write_file(s->root_fd, path, text.data, text.length, false);
 	}

@@ -201,17 +201,9 @@ static void log_stray(const char *path, void *arg)
 	}
 }
 
-static void log_strays(const struct store *s)
-{
-	struct strays strays = { .shown = 0 };
-
-	stray_find(s->root_fd, "", STRAY_AT_START, log_stray, &strays);
-	if (strays.others)
-		log_notice("store: darkroomd did not make %u others; they stay", strays.others);
-}
-
 int store_open(struct store *s, const char *root, bool survives_power, unsigned *cleared)
 {
+	struct strays strays = { .shown = 0 };
 	int err;
 
 	init(s, survives_power);
@@ -237,7 +229,10 @@ int store_open(struct store *s, const char *root, bool survives_power, unsigned 
 		err = -errno;
 	store_look(s);
 	if (!err) {
-		log_strays(s);
+		stray_find(s->root_fd, "", STRAY_AT_START, log_stray, &strays);
+		if (strays.others)
+			log_notice("store: darkroomd did not make %u others; they stay",
+			           strays.others);
 		return 0;
 	}
 	log_root(s, "cannot prepare the store: ", err);
@@ -327,15 +322,6 @@ static bool is_root_current(const struct store *s)
 	       (open.st_dev == named.st_dev && open.st_ino == named.st_ino);
 }
 
-static bool is_whole(struct store *s)
-{
-	bool is_good = is_root_current(s);
-
-	for (size_t i = 1; i < COUNT_OF(directories) && is_good; i++)
-		is_good = !is_deleted(*fd_of(s, i));
-	return is_good;
-}
-
 /* Opens the directories at the path of the root. Returns 0 or -errno. */
 static int open_again(const struct store *s, struct store *fresh)
 {
@@ -364,16 +350,6 @@ static int replace(int from, int to)
 		if (errno != EINTR && errno != EBUSY)
 			return -errno;
 	return 0;
-}
-
-/* The root comes last: a thread that sees it also sees the others. */
-static int replace_all(struct store *s, struct store *fresh)
-{
-	int err = 0;
-
-	for (size_t i = COUNT_OF(directories); i-- > 0 && !err;)
-		err = replace(*fd_of(fresh, i), *fd_of(s, i));
-	return err;
 }
 
 /* Returns whether only a restart helps: a mount of the service manager still has the deleted root,
@@ -406,8 +382,9 @@ static bool restore(struct store *s)
 	struct store fresh;
 	int err = open_again(s, &fresh);
 
-	if (!err)
-		err = replace_all(s, &fresh);
+	/* The root comes last: a thread that sees it also sees the others. */
+	for (size_t i = COUNT_OF(directories); i-- > 0 && !err;)
+		err = replace(*fd_of(&fresh, i), *fd_of(s, i));
 	store_close(&fresh);
 	if (err) {
 		lose(s, err);
@@ -439,8 +416,11 @@ const char *store_lost_reason(const struct store *s)
 bool store_check(struct store *s)
 {
 	pthread_mutex_lock(&s->checking);
-	bool is_good = is_whole(s) || restore(s);
+	bool is_good = is_root_current(s);
 
+	for (size_t i = 1; i < COUNT_OF(directories) && is_good; i++)
+		is_good = !is_deleted(*fd_of(s, i));
+	is_good = is_good || restore(s);
 	pthread_mutex_unlock(&s->checking);
 	return is_good;
 }

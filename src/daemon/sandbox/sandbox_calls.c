@@ -209,13 +209,6 @@ static int add_rules_if(scmp_filter_ctx filter, const struct call_if *rules, siz
 	return err;
 }
 
-/* Signals to threads of this process: abort() raises one. */
-static int add_own_signals(scmp_filter_ctx filter)
-{
-	return seccomp_rule_add(filter, SCMP_ACT_ALLOW, CALL(tgkill), 1,
-	                        SCMP_A0(SCMP_CMP_MASKED_EQ, INT, (scmp_datum_t)getpid()));
-}
-
 /* The structure with the flags and the mode is behind a pointer. Only the one in read-only memory
  * is allowed. */
 static int add_cached_open(scmp_filter_ctx filter)
@@ -236,8 +229,9 @@ static int add_rules(scmp_filter_ctx filter, bool with_counters, bool with_clien
 		err = seccomp_rule_add(filter, SCMP_ACT_ALLOW, allowed[i], 0);
 	if (!err)
 		err = add_rules_if(filter, allowed_if, COUNT_OF(allowed_if));
-	if (!err)
-		err = add_own_signals(filter);
+	if (!err) /* signals to threads of this process: abort() raises one */
+		err = seccomp_rule_add(filter, SCMP_ACT_ALLOW, CALL(tgkill), 1,
+		                       SCMP_A0(SCMP_CMP_MASKED_EQ, INT, (scmp_datum_t)getpid()));
 	if (!err)
 		err = add_cached_open(filter);
 	if (!err && with_counters)

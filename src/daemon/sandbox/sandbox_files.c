@@ -46,18 +46,6 @@ struct port_attributes {
 	uint64_t access, port;
 };
 
-/* An older kernel refuses a longer structure than its own. */
-static size_t attributes_size(int version)
-{
-	return (version >= 6 ? 3 : version >= NET_VERSION ? 2 : 1) * sizeof(uint64_t);
-}
-
-static uint64_t fs_of_version(int version)
-{
-	return FS_1 | FS_REFER | (version >= 3 ? FS_TRUNCATE : 0) |
-	       (version >= 5 ? FS_IOCTL_DEV : 0);
-}
-
 static int allow_path(int ruleset, const char *path, uint64_t access)
 {
 	struct landlock_path_beneath_attr rule = { .allowed_access = access };
@@ -90,11 +78,14 @@ int sandbox_files_version(void)
 int sandbox_files_enter(const struct sandbox_allowed *allowed)
 {
 	int version = sandbox_files_version();
-	const struct ruleset_attributes attributes = { .fs = fs_of_version(version),
+	const struct ruleset_attributes attributes = { .fs = FS_1 | FS_REFER |
+		                                             (version >= 3 ? FS_TRUNCATE : 0) |
+		                                             (version >= 5 ? FS_IOCTL_DEV : 0),
 		                                       .net = NET_ALL,
 		                                       .scoped = SCOPE_ALL };
-	int ruleset =
-		(int)syscall(SYS_landlock_create_ruleset, &attributes, attributes_size(version), 0);
+	/* An older kernel refuses a longer structure than its own. */
+	size_t size = (version >= 6 ? 3 : version >= NET_VERSION ? 2 : 1) * sizeof(uint64_t);
+	int ruleset = (int)syscall(SYS_landlock_create_ruleset, &attributes, size, 0);
 
 	if (ruleset < 0)
 		return -errno;

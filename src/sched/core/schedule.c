@@ -573,15 +573,6 @@ static int set_disk_threads(struct schedule *s, const struct schedule_input *inp
 	return 0;
 }
 
-static int set_other_groups(struct schedule *s, const struct schedule_input *input)
-{
-	/* Reading, parsing and small responses take a few per cent of the image work: one I/O
-	 * thread for four cores is ample. */
-	s->listener_count = io_threads(input->conf, (input->cores + 3) / 4);
-	s->io_count = s->listener_count;
-	return set_disk_threads(s, input);
-}
-
 /* ---- the schedule ---- */
 
 /* Assigns stages and workers to each other, group by group. */
@@ -616,6 +607,9 @@ int schedule_build(struct schedule *s, const struct conf *conf, unsigned cores,
 	set_layout(s, conf);
 	for (unsigned i = 0; i < graph_row_count; i++)
 		set_stage(s, conf, i);
-	err = set_other_groups(s, &input);
+	/* Reading, parsing and small responses take a few per cent of the image work: one I/O
+	 * thread for four cores is ample. */
+	s->io_count = s->listener_count = io_threads(conf, (cores + 3) / 4);
+	err = set_disk_threads(s, &input);
 	return err ? err : assign(s, &input);
 }

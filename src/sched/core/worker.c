@@ -110,13 +110,6 @@ void worker_fini(struct worker *w)
 
 /* ---- cores ---- */
 
-/* Returns the home of buffers for a core: they stay on its NUMA node, if there are several. */
-static unsigned pool_home(const struct topology *t, unsigned core)
-{
-	return topology_node_count(t) == 1 ? 0
-	                                   : 1 + topology_core(t, core)->node % (POOL_HOMES - 1);
-}
-
 /* Binds the calling worker to the cores that the schedule has for it. If that fails, the binding
  * does not change. */
 static void bind_worker(struct worker *w, const struct schedule *s)
@@ -138,7 +131,11 @@ static void bind_worker(struct worker *w, const struct schedule *s)
 		return;
 	}
 	w->cores = cores;
-	pool_thread_set_home(cores.count ? pool_home(t, cores.first) : 0);
+	/* Buffers stay on the NUMA node of the core, if there are several. */
+	bool has_home = cores.count && topology_node_count(t) > 1;
+
+	pool_thread_set_home(has_home ? 1 + topology_core(t, cores.first)->node % (POOL_HOMES - 1)
+	                              : 0);
 }
 
 /* ---- adoption ---- */
@@ -152,14 +149,6 @@ static void add_stages(struct worker *w, const struct schedule *schedule, bool i
 		    visits(w, s, schedule))
 			w->visit_set[w->visit_set_count++] = s;
 	}
-}
-
-static void set_visit_set(struct worker *w, const struct schedule *schedule)
-{
-	w->visit_set_count = 0;
-	add_stages(w, schedule, false);
-	w->polled_count = w->visit_set_count;
-	add_stages(w, schedule, true);
 }
 
 /* Restarts the policy, with the rates of the time before. */
@@ -234,7 +223,10 @@ void worker_adopt(struct worker *w, const struct schedule *schedule)
 		push_flush_stacks(w);
 	pool_thread_fini(); /* the schedule may have no work for it */
 	w->domain = w->group->id == GROUP_MAIN ? schedule->domain[w->index] : 0;
-	set_visit_set(w, schedule);
+	w->visit_set_count = 0;
+	add_stages(w, schedule, false);
+	w->polled_count = w->visit_set_count;
+	add_stages(w, schedule, true);
 	bind_worker(w, schedule);
 	adopt_slice(w, schedule);
 	adopt_perf(w, &schedule->perf);

@@ -132,19 +132,6 @@ static void print(const struct store_query *q, const char *id, const struct prob
 	puts(data);
 }
 
-/* The image is checked. Prints its problems, and moves damaged and stray files away if q->repairs.
- */
-static void report_problems(struct audit *a, struct store_query *q)
-{
-	for (unsigned i = 0; i < a->problem_count; i++) {
-		const struct problem *p = &a->problem[i];
-		bool may_move = q->repairs && p->file[0] && strcmp(p->kind, "missing") != 0;
-
-		a->problems++;
-		print(q, a->id, p, may_move && !store_quarantine(&q->store, a->id, p->file, -1));
-	}
-}
-
 /* ---- one file ---- */
 
 /* Reads the file from the disk, not from memory that may hold an older copy. Returns 0 or -errno.
@@ -180,16 +167,6 @@ static void compare(struct audit *a, const char *name, int fd, const struct stor
 	}
 	if (fault)
 		add_problem(a, name, fault);
-}
-
-/* Finds the file in image.json, and notes that it exists. */
-static const struct stored_file *find(struct audit *a, const char *name)
-{
-	const struct stored_file *file = stored_info_find(&a->info, name);
-
-	if (file)
-		a->has_seen[file - a->info.file] = true;
-	return file;
 }
 
 /* ---- one image ---- */
@@ -229,8 +206,10 @@ static void check_document(struct audit *a, int dir_fd)
 
 static void check_entry(struct audit *a, int dir_fd, const char *name)
 {
-	const struct stored_file *expected = find(a, name);
+	const struct stored_file *expected = stored_info_find(&a->info, name);
 
+	if (expected)
+		a->has_seen[expected - a->info.file] = true;
 	/* Earlier versions kept the original, and did not name it. */
 	bool is_known = expected || (!a->info.has_record && strcmp(name, STORE_ORIGINAL) == 0);
 
@@ -291,8 +270,13 @@ static int check_image(struct store_query *q, const char *id, void *arg)
 		return check_image(q, id, arg); /* it was remade meanwhile */
 	a->attempts = 0;
 	a->images++;
-	if (is_there)
-		report_problems(a, q);
+	for (const struct problem *p = a->problem; is_there && p < a->problem + a->problem_count;
+	     p++) {
+		bool may_move = q->repairs && p->file[0] && strcmp(p->kind, "missing") != 0;
+
+		a->problems++;
+		print(q, a->id, p, may_move && !store_quarantine(&q->store, a->id, p->file, -1));
+	}
 	if (a->is_whole && clock_ns() - a->saved_ns >= SAVE_NS)
 		save(a, q);
 	return is_interrupted ? INTERRUPTED : 0;

@@ -48,17 +48,12 @@ static int batch(struct store_query *q, struct removal *r, enum store_place plac
 	return status ? status : err && err != -ENOENT ? store_query_fail(id, err) : err;
 }
 
-static bool has_token(struct store_query *q, struct removal *r, const char *id)
-{
-	return stored_info_load(&r->info, &q->store, id, r->data) == 0 &&
-	       strcmp(r->info.token, q->token) == 0;
-}
-
 static int remove_one(struct store_query *q, const char *id, void *arg)
 {
 	struct removal *r = arg;
 
-	if (q->token && !has_token(q, r, id))
+	if (q->token && (stored_info_load(&r->info, &q->store, id, r->data) ||
+	                 strcmp(r->info.token, q->token) != 0))
 		return 0;
 	if (q->is_dry) {
 		puts(id);

@@ -211,16 +211,6 @@ static int write_file(const struct export *e, unsigned i)
 	return put_data(fd, h.size);
 }
 
-/* Returns 0 or -errno. */
-static int write_image(const struct export *e)
-{
-	int err = 0;
-
-	for (unsigned i = 0; i < e->file_count && !err; i++)
-		err = write_file(e, i);
-	return err || !ferror(stdout) ? err : -EIO;
-}
-
 /* Begins the archive with the number of images, which is for the progress of the import. */
 static void write_count(const struct export *e)
 {
@@ -272,8 +262,10 @@ static int export_one(struct store_query *q, const char *id, void *arg)
 	}
 	bool is_wanted = !q->token || strcmp(q->token, e->info.token) == 0;
 
-	if (is_wanted)
-		err = write_image(e);
+	for (unsigned i = 0; i < e->file_count && is_wanted && !err; i++)
+		err = write_file(e, i);
+	if (ferror(stdout) && !err)
+		err = -EIO;
 	e->images += is_wanted && !err;
 	close_files(e);
 	return err ? store_query_fail("standard output", err) : 0;

@@ -272,12 +272,6 @@ static int open_place(struct store *s)
 	return 0;
 }
 
-static void close_place(struct store *s)
-{
-	(void)unlinkat(s->root_fd, STORE_IMPORT_DIRECTORY, AT_REMOVEDIR);
-	usage_demand_recount(s); /* a count in between has missed the rest */
-}
-
 /* ---- storing ---- */
 
 static void refuse(struct import *m, const char *id, const char *why)
@@ -440,7 +434,8 @@ int store_import(struct store_query *q)
 	if (status)
 		return status;
 	status = read_archive(&m, q);
-	close_place(&q->store);
+	(void)unlinkat(q->store.root_fd, STORE_IMPORT_DIRECTORY, AT_REMOVEDIR);
+	usage_demand_recount(&q->store); /* a count in between has missed the rest */
 	if (!status)
 		drain();
 	store_progress_show(&m.progress, true);

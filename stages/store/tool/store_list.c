@@ -168,14 +168,6 @@ static int count_one(struct store_query *q, const char *id, void *arg)
 	return 0;
 }
 
-static void print_variant(const struct store_query *q, const char *file, const struct sums *s)
-{
-	char name[STORED_NAME_MAX];
-
-	snprintf(name, sizeof name, "%.*s", (int)strcspn(file, "."), file);
-	print_sums(q, "variant", name, s);
-}
-
 int store_count(struct store_query *q)
 {
 	static struct listing l;
@@ -188,8 +180,10 @@ int store_count(struct store_query *q)
 	int status = store_query_each(q, count_one, &l);
 
 	end_day(q, &l);
-	for (unsigned i = 0; i < l.variant_count; i++)
-		print_variant(q, l.variant[i].name, &l.variant[i].sums);
+	for (unsigned i = 0; i < l.variant_count; i++) {
+		*strchrnul(l.variant[i].name, '.') = '\0';
+		print_sums(q, "variant", l.variant[i].name, &l.variant[i].sums);
+	}
 	print_sums(q, "total", "all", &l.all);
 	return status ? status : l.has_failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

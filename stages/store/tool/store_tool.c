@@ -35,9 +35,7 @@ void store_query_print(FILE *to, const char *text)
 			fprintf(to, "\\x%02x", *p);
 }
 
-static void say(const char *format, va_list args) __attribute__((format(printf, 1, 0)));
-
-static void say(const char *format, va_list args)
+__attribute__((format(printf, 1, 0))) static void say(const char *format, va_list args)
 {
 	char line[LINE_MAX_BYTES];
 
