@@ -2,6 +2,7 @@
 
 import math
 
+import addresses
 import bursts
 import caches
 import cutoff
@@ -111,10 +112,11 @@ PARTS = {"policies": (_policies, math.inf), "batching": (_batching, math.inf),
          "bottleneck": (synthetic.bottleneck, math.inf),
          "ring": (synthetic.ring, synthetic.ROUNDS),
          "threads": (synthetic.threads, synthetic.ROUNDS),
+         "addresses": (addresses.jobs, addresses.ROUNDS),
          "caches": (caches.jobs, caches.ROUNDS)}
 COMPARED = "policies", "batching", "layouts"
-# The caches are simulated, and need no night: they are measured by themselves.
-USUAL_PARTS = tuple(name for name in PARTS if name != "caches")
+# Measured by themselves: the caches are simulated, and need no night; the controllers need one.
+USUAL_PARTS = tuple(name for name in PARTS if name not in ("addresses", "caches"))
 
 
 def jobs(options, bench, seed):

@@ -81,10 +81,11 @@ def parse(arguments):
         help="connections; thread-per-connection is measured where it has as many threads "
         "(16, 4 and one per core; --brief: 16; --quick: 16 and one per core)")
     add("--configurations", type=_names, default=[], metavar="NAME,...",
-        help="configurations conf/NAME.ini (all but darkroomd.ini)")
+        help="configurations conf/NAME.ini (all but darkroomd.ini); of the part addresses: "
+        "controllers, or a controller's loops such as backlog-open")
     add("--parts", type=_names, metavar="NAME,...",
         help=f"parts to measure ({','.join(USUAL_PARTS)}; --brief: policies,{','.join(BRIEF)}; also "
-        "caches)")
+        "addresses and caches)")
     add("--files", type=pathlib.Path, metavar="DIR",
         help="JPEG files to send instead of the dataset")
     add("--scale", type=float, metavar="F",

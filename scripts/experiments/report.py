@@ -90,6 +90,13 @@ def _parts(results):
             ("bursts", "Controllers under bursts",
              "SEDA with fixed pools and with its controllers: an open loop of half the capacity, "
              "and twice the capacity within two bursts.", tables.bursts),
+            ("addresses", "Overload by many clients",
+             "19 of 20 pictures are small. Open loops have Poisson arrivals at a multiple of the "
+             "capacity. The 600 connections of a closed loop wait a second after each answer, heed "
+             "Retry-After, or come back at once. A jump is from 0.7 to 1.4 times the capacity. "
+             "Goodput is work, as a share of the capacity. The ratio is of the rates of refusal. "
+             "The rare client asks for about a 600th of the machine. The target is 1 s.",
+             tables.addresses),
             ("bottleneck", "One bottleneck among idle stages",
              "A ring of 15 stages without images, of which one spins, as in Gordon 4.3 (tables 4.9 "
              "to 4.13). His graph has three paths, of which one meets the bottleneck; here each "

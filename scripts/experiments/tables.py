@@ -2,6 +2,7 @@
 
 import statistics
 
+import addresses as of_addresses
 import caches
 import paired
 import results as r
@@ -171,6 +172,35 @@ def bursts(results):
                      *(f"{line[key]:.0f}" for key in ("p50_ms", "p90_ms", "p99_ms", "max_ms"))])
     return table(["Round", "rate between bursts, 1/s", "answered", "never sent",
                   "p50 since due, ms", "p90, ms", "p99, ms", "maximum, ms"], rows)
+
+
+def addresses(results):
+    """Returns a table of overloads by many clients, a row for each controller, loop and number of
+    clients. The worst round counts for refusals in a row."""
+    groups = {}
+    for line in sorted(results.of("addresses"), key=lambda line: (
+            line["controller"], line["loop"], line["workload"], line["factor"], line["round"])):
+        name = f"{line['name']}, {line['workload']} clients"
+        groups.setdefault(name, []).append(line)
+    rows = []
+    for name, lines in groups.items():
+        shares = [[100 * of_addresses.refused_share(line, size) for line in lines]
+                  for size in of_addresses.SIZES]
+        ratios = [of_addresses.refusal_ratio(line) for line in lines]
+        figures = [([line["goodput"] for line in lines], 2), (shares[0], 0), (shares[1], 0),
+                   (ratios, 2), *(([line[size]["p90_s"] for line in lines], 2)
+                                  for size in of_addresses.SIZES),
+                   ([line["refusal_p99_s"] and 1000 * line["refusal_p99_s"] for line in lines], 1),
+                   ([line.get("rare_refused_in_a_row") for line in lines], 0),
+                   ([line.get("recovery_s") for line in lines], 2),
+                   ([line.get("recovery_services") for line in lines], 0),
+                   ([line.get("normal_after_s") for line in lines], 2)]
+        rows.append([name, *("" if None in values else r.spread(values, digits)
+                             for values, digits in figures)])
+    return table(["Controller, loop, load", "goodput", "small refused, %", "large refused, %",
+                  "ratio", "p90 of small, s", "p90 of large, s", "p99 of refusals, ms",
+                  "rare client refused in a row", "recovery, s", "in service times",
+                  "normal after, s"], rows)
 
 
 def bottleneck(results):

@@ -284,6 +284,8 @@ class Report:
             return self.bottleneck(name)
         if first == "Cutoff":
             return self.cutoff(name)
+        if first == "Controller, loop, load":
+            return self.addresses(name)
         if first == "Stages of the ring":
             ns = [row["cpu_ns"] / row["rounds"] for row in self.rows
                   if row["kind"] == "ring" and row["stages"] == int(name)]
@@ -383,6 +385,25 @@ class Report:
         rounds = [k for policy, k in sorted(medians) if policy == "cohort"]
         return Ratio([medians["cohort", k] / medians["thread-per-connection", k] for k in rounds
                       if ("thread-per-connection", k) in medians])
+
+    def addresses(self, name):
+        name, clients = re.fullmatch(r"(.*), (\d+) clients", name).groups()
+        rows = self.of("addresses", name, int(clients))
+
+        def refused(row, size):
+            return row[size]["refused"] / max(1, row[size]["refused"] + row[size]["admitted"])
+
+        def ratio(row):
+            both = [refused(row, "small"), refused(row, "large")]
+            return max(both) / max(min(both), 0.001) if max(both) >= 0.05 else None
+        wanted = [[row["goodput"] for row in rows],
+                  *([100 * refused(row, size) for row in rows] for size in ("small", "large")),
+                  [ratio(row) for row in rows],
+                  *([row[size]["p90_s"] for row in rows] for size in ("small", "large")),
+                  [row["refusal_p99_s"] and row["refusal_p99_s"] * 1000 for row in rows],
+                  *([row.get(key) for row in rows] for key in (
+                      "rare_refused_in_a_row", "recovery_s", "recovery_services", "normal_after_s"))]
+        return [[] if None in values else spread(values) for values in wanted]
 
     def bottleneck(self, name):
         rows = self.of("bottleneck", name)

@@ -196,7 +196,8 @@ def test_the_brief_experiment_has_what_the_claims_need_within_25_minutes():
 
 @pytest.mark.parametrize("arguments", [
     "policies --connections 16", "slowdown --rounds 1", "batching", "layouts",
-    "overload", "cohorts", "cutoff", "bursts", "bottleneck", "ring", "threads", "caches"])
+    "overload", "addresses --configurations backlog --rounds 3", "cohorts", "cutoff", "bursts",
+    "bottleneck", "ring", "threads", "caches"])
 def test_each_plot_can_be_repeated_within_an_hour(arguments):
     done = subprocess.run(["/usr/bin/python3", ROOT / "scripts" / "experiments", "--plan",
                            "--parts", *arguments.split()], capture_output=True, text=True,

@@ -72,6 +72,16 @@ class Made:
         return {name: {"n": 900, "p50": self.near(1.3), "p99": self.near(9, 0.3), "p99_9": None}
                 for name in ("small half", "middle", "largest tenth")}
 
+    def addresses(self, name):
+        controller, loop, factor = name.split(", ")
+        return {"controller": controller, "loop": loop, "factor": float(factor),
+                "goodput": self.near(0.95), "refusal_p99_s": self.near(0.01),
+                **{size: {"admitted": self.rng.randrange(900), "refused": self.rng.randrange(900),
+                          "p90_s": None if loop == "think" else self.near(1)}
+                   for size in ("small", "large")},
+                **({"recovery_s": 0.5, "recovery_services": self.near(40), "normal_after_s": 0}
+                   if loop == "jump" else {"rare_refused_in_a_row": self.rng.randrange(3)})}
+
     def caches(self, _):
         return {"images": 47, "sizes": {"LL": "2097152,16,64"},
                 "events_per_visit": dict.fromkeys(recompute.STAGES, self.near(5)),
@@ -101,6 +111,9 @@ class Made:
         self.add("bursts", ["controllers"], lambda _: {
             **self.plain("rate_per_s", "p50_ms", "p90_ms", "p99_ms", "max_ms"), "answered": 17,
             "unsent": 3, "samples": []})
+        for clients in (1, 600):
+            self.add("addresses", ["backlog, open, 2", "rate, think, 0", "backlog, jump, 1.4"],
+                     self.addresses, clients)
         self.add("bottleneck", [name for name, _, _ in synthetic.cases()], lambda _: self.plain(
             "rounds_per_s", "most_per_s", "cpu_ns", "rounds", "p90_us", "p99_us", "visits",
             "visits_empty"))

@@ -256,7 +256,8 @@ def test_connections_of_a_closed_loop_are_clients(load, recorder, files):
 
 
 def test_requests_of_an_open_loop_are_of_any_client(load, recorder, files):
-    counts = of_recorder(load, recorder, files, "--clients", 300, "-c", 1, "--rate", 10000, "-n", 300)
+    counts = of_recorder(load, recorder, files, "--clients", 300, "-c", 1, "--rate", 10000, "-n",
+                         300)
     assert len(counts) > 150 and {client.rsplit(".", 1)[0] for client in counts} == {
         "198.18.0", "198.18.1"}
 

@@ -1,0 +1,211 @@
+"""Overload by many clients with small and large pictures: refusals, percentiles and goodput by
+size, for each controller, number of clients, load and way to come back; and the recovery from a
+jump.
+
+Clients are named by X-Forwarded-For. Work is the time of the whole machine that a picture takes, as
+measured with pictures of one size alone. The generator shares the machine with the daemon."""
+
+import functools
+import io
+import json
+import pathlib
+
+import PIL.Image
+
+import quiet
+import shedding
+import shedding_cases
+from job import Job
+from machine import ROOT
+from shedding_plots import percentile
+
+CONTROLLERS = ("backlog", "welsh", "rate", "codel", "dagor", "off")
+CLIENTS, FACTORS = (1, 20, 600), (0.7, 0.95, 1.2, 2, 4, 10)
+SIZES = {"small": (1000, 750), "large": (4000, 3000)}
+FILES = {"small": 38, "large": 2}  # 5 % are large
+TARGET_S, WARM_UP_S, LEAST_S = 1, 4, 0.05
+ROUNDS = 3
+CONNECTIONS = 600  # of a closed loop
+# What a client of a closed loop does after an answer.
+CLOSED = {"think": ("--think", 1000), "heed": ("--heed-retry-after",), "at once": ()}
+JUMP_FROM, JUMP_TO = 0.7, 1.4
+RARE, RARE_PER_S = "198.19.0.1", 0.2  # a client that asks for about a 600th of the machine
+WINDOW_S = 0.25
+SETTINGS = ("server.trusted_proxies=127.0.0.1", "server.admin_on_public=yes",
+            "limits.images_per_client=0", "limits.connections_per_client=0",
+            f"overload.target_p90={TARGET_S}s", "limits.body_timeout=10m")
+
+
+def jobs(options, bench, number):
+    """Returns the jobs of the controllers and loops that --configurations names, or all."""
+    def job(controller, loop, clients, factor, measure):
+        return Job("addresses", f"{controller}, {loop}, {factor:g}", clients, number,
+                   lambda: {"controller": controller, "loop": loop, "factor": factor,
+                            **measure(options, bench, controller, clients, number)},
+                   options.overload_s + 5)
+    out = []
+    for controller in CONTROLLERS:
+        for clients in CLIENTS:
+            out += [job(controller, "open", clients, factor, functools.partial(_open, factor))
+                    for factor in FACTORS]
+            out += [job(controller, loop, clients, 0, functools.partial(_closed, words))
+                    for loop, words in CLOSED.items()]
+        out.append(job(controller, "jump", CLIENTS[-1], JUMP_TO, _jump))
+    chosen = set(options.configurations)
+    return [each for each in out if not chosen or chosen & {
+        each.name.split(", ")[0], "-".join(each.name.split(", ")[:2]).replace(" ", "-")}]
+
+
+# ---- files and capacity ----
+
+def files(work):
+    """Makes the pictures once. Returns the directory of each size, and of all."""
+    directory = pathlib.Path(work) / "sizes"
+    sources = sorted((ROOT / "data" / "sample").glob("*.jpg"))
+    for size, shape in SIZES.items():
+        for number in range(FILES[size]):
+            path = directory / size / f"{size}-{number}.jpg"
+            if path.exists():
+                continue
+            path.parent.mkdir(parents=True, exist_ok=True)
+            data = io.BytesIO()
+            picture = PIL.Image.open(sources[number % len(sources)]).convert("RGB").resize(shape)
+            picture.save(data, "jpeg", quality=85)
+            path.write_bytes(data.getvalue())
+    return directory
+
+
+def per_s(options, bench):
+    """Returns how many pictures of each size the machine ends in a second. They are measured once,
+    undisturbed, and stored with the results."""
+    path = options.out / "addresses.json"
+    if not path.exists():
+        one = Job("sizes", "drain", 0, 0, lambda: {size: _of_size(bench, options, size)
+                                                   for size in SIZES}, 0)
+        *_, line = quiet.lines(one, lambda each: each.measure(), options.others / 100)
+        path.write_text(json.dumps(line) + "\n")
+    return {size: json.loads(path.read_text())[size] for size in SIZES}
+
+
+def _of_size(bench, options, size):
+    with bench.daemon(ROOT / "conf" / "drain.ini", SETTINGS) as daemon:
+        report, _ = bench.load(daemon, "-c", 8, "-d", max(2, options.overload_s / 4),
+                               files=files(options.out) / size)
+    return report["responses_per_s"]
+
+
+def capacity(rates):
+    """Returns the pictures of the mix that the machine ends in a second."""
+    count = sum(FILES.values())
+    return 1 / sum(FILES[size] / count / rates[size] for size in SIZES)
+
+
+# ---- measuring ----
+
+def _run(options, bench, controller, words, connections):
+    """Runs a load beside a client that asks rarely. Returns the rows of both."""
+    settings = [*SETTINGS, f"overload.controller={controller}",
+                f"limits.connections={min(shedding.files_max(), 2 * connections + 100)}"]
+    if controller == "off":
+        settings.append("limits.images_in_flight=65536")
+    directory = files(options.out)
+    with bench.daemon(ROOT / "conf" / "drain.ini", settings) as daemon:
+        rare = shedding_cases.start_load(
+            daemon, directory / "small", "rare", 4, options.overload_s, "--rate", RARE_PER_S,
+            "-H", f"X-Forwarded-For: {RARE}")
+        load = shedding_cases.start_load(daemon, directory, "load", connections,
+                                         options.overload_s, *words)
+        return shedding_cases.rows_of(load), shedding_cases.rows_of(rare)
+
+
+def _open(factor, options, bench, controller, clients, number):
+    rates = per_s(options, bench)
+    rate = factor * capacity(rates)
+    rows, rare = _run(options, bench, controller, (
+        "--clients", clients, *shedding_cases.at_rate(rate), "--seed", number + 1),
+        shedding.connections(rate, options.overload_s, TARGET_S))
+    return {"rate_per_s": rate, **summary(rows, rates, options.overload_s, "intended"),
+            "rare_refused_in_a_row": in_a_row(rare)}
+
+
+def _closed(words, options, bench, controller, clients, number):
+    rates = per_s(options, bench)
+    rows, rare = _run(options, bench, controller, (
+        "--clients", clients, *words, "--seed", number + 1), CONNECTIONS)
+    return {**summary(rows, rates, options.overload_s, "start"),
+            "rare_refused_in_a_row": in_a_row(rare)}
+
+
+def _jump(options, bench, controller, clients, number):
+    """The load jumps for the middle third of the run."""
+    rates = per_s(options, bench)
+    base, third = capacity(rates), options.overload_s / 3
+    rows, _ = _run(options, bench, controller, (
+        "--clients", clients, *shedding_cases.at_rate(JUMP_FROM * base), "--seed", number + 1,
+        "--spike", f"{JUMP_TO / JUMP_FROM:g}:{1000 * third:.0f}@{third:.3f}"),
+        shedding.connections(JUMP_TO * base, options.overload_s, TARGET_S))
+    recovery = last_late_s(rows, third, 2 * third, TARGET_S)
+    return {"recovery_s": recovery, "recovery_services": recovery * base,
+            "normal_after_s": last_late_s(rows, 2 * third, 3 * third, TARGET_S / 2),
+            **summary(rows, rates, options.overload_s, "intended")}
+
+
+# ---- figures ----
+
+def size_of(row):
+    return pathlib.Path(row["file"]).name.split("-")[0]
+
+
+def summary(rows, rates, seconds, since):
+    """Returns the figures after the warm-up. Times of admitted uploads count from `since`, those of
+    refusals from when they were sent."""
+    warm_up = min(WARM_UP_S, seconds / 3)
+    begin = min(float(row["start"]) for row in rows if row["start"])
+    late = [row for row in rows if row["done"] and float(row[since]) - begin >= warm_up]
+    out, work = {}, 0
+    for size in SIZES:
+        own = [row for row in late if size_of(row) == size]
+        good = [float(row["done"]) - float(row[since]) for row in own if row["status"] == "201"]
+        refused = sum(row["status"] == "503" for row in own)
+        out[size] = {"admitted": len(good), "refused": refused, "p90_s": percentile(good, 0.9)}
+        work += sum(row["status"] == "201" and warm_up <= float(row["done"]) - begin <= seconds
+                    for row in rows if row["done"] and size_of(row) == size) / rates[size]
+    times = [float(row["done"]) - float(row["start"]) for row in late if row["status"] == "503"]
+    return {"seconds": seconds, "target_s": TARGET_S, "goodput": work / (seconds - warm_up), **out,
+            "others": sum(row["status"] not in ("201", "503") for row in rows),
+            "refusal_p99_s": percentile(times, 0.99)}
+
+
+def refused_share(line, size):
+    own = line[size]
+    return own["refused"] / max(1, own["refused"] + own["admitted"])
+
+
+def refusal_ratio(line):
+    """Returns how much more often one size is refused than the other. None: less than 5 % of both
+    are refused."""
+    low, high = sorted(refused_share(line, size) for size in SIZES)
+    return None if high < LEAST_S else high / max(low, 1e-3)
+
+
+def in_a_row(rows):
+    """Returns the most refusals in a row."""
+    most = now = 0
+    for row in sorted(rows, key=lambda row: float(row["intended"])):
+        now = now + 1 if row["status"] == "503" else 0
+        most = max(most, now)
+    return most
+
+
+def last_late_s(rows, begin_s, end_s, bound_s):
+    """Returns when the last window within this time ends in which nine of ten admitted uploads did
+    not keep the bound, since its begin. 0: there is none."""
+    start = min(float(row["intended"]) for row in rows)
+    windows = {}
+    for row in rows:
+        at = float(row["intended"]) - start
+        if begin_s <= at < end_s and row["status"] == "201":
+            windows.setdefault(int((at - begin_s) / WINDOW_S), []).append(
+                float(row["done"]) - float(row["intended"]))
+    return max(((window + 1) * WINDOW_S for window, times in windows.items()
+                if percentile(times, 0.9) > bound_s), default=0)

@@ -1,0 +1,54 @@
+"""The figures of scripts/experiments/addresses.py, from made-up requests."""
+
+import types
+
+import pytest
+
+import addresses
+
+
+def request(due, took, status, size="small"):
+    return {"intended": str(due), "start": str(due), "done": str(due + took), "status": status,
+            "file": f"/files/{size}-1.jpg"}
+
+
+def test_sizes_have_their_own_percentiles_and_refusals():
+    rows = [request(100, 0.1, "201")]
+    rows += [request(106 + i / 100, 0.2, "201") for i in range(30)]
+    rows += [request(106 + i / 100, 0.002, "503") for i in range(10)]
+    rows += [request(107, 1.5, "201", "large") for _ in range(3)]
+    rows += [request(107, 0.004, "503", "large")]
+    found = addresses.summary(rows, {"small": 20, "large": 4}, 10, "intended")
+    assert found["small"] == {"admitted": 30, "refused": 10, "p90_s": pytest.approx(0.2)}
+    assert found["large"] == {"admitted": 3, "refused": 1, "p90_s": pytest.approx(1.5)}
+    assert found["refusal_p99_s"] == pytest.approx(0.004)
+    seconds = 10 - 10 / 3
+    assert found["goodput"] == pytest.approx((30 / 20 + 3 / 4) / seconds)
+    assert addresses.refusal_ratio(found) == pytest.approx(1)
+    assert addresses.refusal_ratio(found | {"large": {"admitted": 1, "refused": 1}}) == 2
+
+
+def test_few_refusals_have_no_ratio():
+    few = {"admitted": 97, "refused": 3}
+    assert addresses.refusal_ratio({"small": few, "large": {"admitted": 10, "refused": 0}}) is None
+
+
+def test_recovery_ends_with_the_last_late_window():
+    rows = [request(i / 20, 2 if 4 <= i / 20 < 5.1 else 0.1, "201") for i in range(200)]
+    assert addresses.last_late_s(rows, 4, 8, 1) == pytest.approx(1.25)
+    assert addresses.last_late_s(rows, 6, 8, 1) == 0
+
+
+def test_refusals_in_a_row_are_counted_in_the_order_of_arrival():
+    rows = [request(at, 0.1, status) for at, status in (
+        (3, "503"), (1, "503"), (2, "201"), (4, "503"), (5, "201"))]
+    assert addresses.in_a_row(rows) == 2
+
+
+def test_controllers_and_loops_can_be_chosen():
+    def names(*chosen):
+        options = types.SimpleNamespace(configurations=chosen, overload_s=10)
+        return [job.name for job in addresses.jobs(options, None, 0)]
+    assert len(names()) == len(set(zip(names(), range(1000)))) == 6 * (3 * (6 + 3) + 1)
+    assert set(names("backlog-jump")) == {"backlog, jump, 1.4"}
+    assert len(names("codel-at-once")) == 3 and len(names("welsh")) == 28
