@@ -311,6 +311,44 @@ static void large_files_are_refused_as_often_as_small_ones(void **state)
 		}
 }
 
+/* Random arrivals, and large files that take 3.6 times as long, as 12 megapixels do. */
+static void nothing_is_refused_near_the_capacity(void **state)
+{
+	static const unsigned clients[] = { 0, 1, 20, 600 };
+
+	(void)state;
+	for (unsigned i = 0; i < COUNT_OF(clients); i++) {
+		begin_crowd(clients[i]);
+		sim.large = 3.6;
+		sim.service_s = 0.01 / (0.95 + 0.05 * 3.6);
+		sim_run(300, 0.95 * 200, 0);
+		sim_report("0.95");
+		assert_int_equal(sim.refused[0], 0);
+	}
+}
+
+/* Within 500 mean service times of 10 ms the target holds, and 1 s after the load all is normal. */
+static void a_jump_of_the_load_is_met_at_once(void **state)
+{
+	(void)state;
+	begin_crowd(600);
+	sim.large = 3.6;
+	sim.service_s = 0.01 / (0.95 + 0.05 * 3.6);
+	sim_run(60, 0.7 * 200, 0);
+	sim_run(5, 1.4 * 200, 0);
+	sim_report("first 5 s of a jump");
+	for (unsigned i = 0; i < 4; i++) {
+		sim_run(5, 1.4 * 200, 0);
+		sim_report("then");
+		assert_true(sim_p90(0) < 1);
+	}
+	sim_run(1, 0.05 * 200, 0);
+	sim_run(5, 0.05 * 200, 0);
+	sim_report("after the load");
+	assert_true(sim_p90(0) < 0.04);
+	assert_int_equal(sim.refused[0], 0);
+}
+
 /* Large files wait behind small ones, and are rare: a percentile of all says nothing of them. */
 static void each_size_keeps_the_target(void **state)
 {
@@ -510,6 +548,8 @@ int main(void)
 		cmocka_unit_test(headers_without_bodies_refuse_nothing),
 		cmocka_unit_test(announced_uploads_of_a_client_that_completes_them_count),
 		cmocka_unit_test(large_files_are_refused_as_often_as_small_ones),
+		cmocka_unit_test(nothing_is_refused_near_the_capacity),
+		cmocka_unit_test(a_jump_of_the_load_is_met_at_once),
 		cmocka_unit_test(each_size_keeps_the_target),
 		cmocka_unit_test(a_client_that_asks_for_little_is_admitted),
 		cmocka_unit_test(a_client_with_large_files_gets_its_share),
