@@ -301,7 +301,7 @@ static struct shares_view view_of(struct overload *o, unsigned class,
 
 /* Returns whether a rule or the controller lets an upload pass. */
 static bool may_pass(struct overload *o, unsigned class, const struct overload_ticket *ticket,
-                     const struct shares_view *view, uint64_t now_ns)
+                     const struct shares_view *view)
 {
 	const struct control_ask ask = {
 		.class = class,
@@ -310,7 +310,7 @@ static bool may_pass(struct overload *o, unsigned class, const struct overload_t
 		.room = view->room,
 		.is_let_in = o->can_grow ||
 		             overload_load(o).images < (uint64_t)o->params.cores * FLOOR_PER_CORE,
-		.now_ns = now_ns,
+		.now_ns = o->looked_ns, /* never goes back */
 	};
 
 	return o->controller->admit(&o->control, &o->params.control, &ask) || ask.is_let_in;
@@ -371,7 +371,7 @@ bool overload_admit(struct overload *o, unsigned class, uint64_t work, enum over
 	bool has_place = (double)overload_load(o).images < view.room * (double)o->params.images_max;
 
 	if (!(has_place && stages != OVERLOAD_STAGES_HAVE_ENOUGH &&
-	      may_pass(o, class, ticket, &view, now_ns)) &&
+	      may_pass(o, class, ticket, &view)) &&
 	    !(!view.is_heavy && degrade_press(&own->degrade, &own->degrade_params, o->looked_ns) &&
 	      has_place)) {
 		o->refused++;

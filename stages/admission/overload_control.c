@@ -302,26 +302,12 @@ static bool off_admit(struct control *c, const struct control_params *p,
 const struct controller *control_find(uint64_t controller)
 {
 	static const struct controller rows[] = {
-		[CONF_CONTROLLER_OFF] = { .name = "off", .admit = off_admit },
-		[CONF_CONTROLLER_BACKLOG] = { .name = "backlog",
-		                              .step = backlog_step,
-		                              .admit = backlog_admit },
-		[CONF_CONTROLLER_WELSH] = { .name = "welsh",
-		                            .is_by_time = true,
-		                            .step = welsh_step,
-		                            .admit = welsh_admit },
-		[CONF_CONTROLLER_RATE] = { .name = "rate",
-		                           .is_by_time = true,
-		                           .step = rate_step,
-		                           .admit = welsh_admit },
-		[CONF_CONTROLLER_CODEL] = { .name = "codel",
-		                            .is_by_time = true,
-		                            .note = codel_note,
-		                            .admit = codel_admit },
-		[CONF_CONTROLLER_DAGOR] = { .name = "dagor",
-		                            .is_by_time = true,
-		                            .note = dagor_note,
-		                            .admit = dagor_admit },
+		[CONF_CONTROLLER_OFF] = { false, NULL, NULL, off_admit },
+		[CONF_CONTROLLER_BACKLOG] = { false, backlog_step, NULL, backlog_admit },
+		[CONF_CONTROLLER_WELSH] = { true, welsh_step, NULL, welsh_admit },
+		[CONF_CONTROLLER_RATE] = { true, rate_step, NULL, welsh_admit },
+		[CONF_CONTROLLER_CODEL] = { true, NULL, codel_note, codel_admit },
+		[CONF_CONTROLLER_DAGOR] = { true, NULL, dagor_note, dagor_admit },
 	};
 
 	assert(controller > 0 && controller < COUNT_OF(rows) && rows[controller].admit);

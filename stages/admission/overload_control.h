@@ -99,7 +99,6 @@ struct control_ask {
 
 /* A controller. Functions that it does not need are NULL. */
 struct controller {
-	const char *name;
 	bool is_by_time; /* pressure is the response time, not the backlog */
 	/* An interval of a class has ended. */
 	void (*step)(struct control *c, const struct control_params *p, unsigned class,

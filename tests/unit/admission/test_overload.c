@@ -178,6 +178,21 @@ static void a_time_that_goes_back_ends_no_intervals(void **state)
 	assert_true(o.control.class[0].rate == rate && rate < p.control.rate_max);
 }
 
+/* As above: the time before is not a long time after. */
+static void a_time_that_goes_back_gives_no_tokens(void **state)
+{
+	struct overload_params p = sim_params(CONF_CONTROLLER_WELSH, 1);
+	struct overload_ticket ticket = { 0 };
+	static struct overload o;
+
+	(void)state;
+	p.control.rate_max = 0.1;
+	overload_init(&o, &p, NS_PER_S);
+	overload_begin(&o, 0, NULL, 100, 100, NS_PER_S);
+	assert_true(overload_admit(&o, 0, 1, OVERLOAD_STAGES_FIXED, &ticket, NS_PER_S));
+	assert_false(overload_admit(&o, 0, 1, OVERLOAD_STAGES_FIXED, &ticket, NS_PER_S - 1));
+}
+
 static void welsh_prefers_the_higher_class(void **state)
 {
 	(void)state;
@@ -543,6 +558,7 @@ int main(void)
 		cmocka_unit_test(codel_keeps_the_queue_short_at_light_overload),
 		cmocka_unit_test(dagor_refuses_the_same_clients),
 		cmocka_unit_test(a_time_that_goes_back_ends_no_intervals),
+		cmocka_unit_test(a_time_that_goes_back_gives_no_tokens),
 		cmocka_unit_test(welsh_prefers_the_higher_class),
 		cmocka_unit_test(nothing_is_refused_while_a_pool_can_grow),
 		cmocka_unit_test(headers_without_bodies_refuse_nothing),
