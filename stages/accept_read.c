@@ -9,13 +9,10 @@
 #include <netinet/in.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "app.h"
-#include "base/clock.h"
 #include "base/network.h"
 #include "base/thread_use.h"
-#include "conf/conf.h"
 #include "conn/conn_steps.h"
 #include "conn/io_loop.h"
 #include "log/log.h"

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "background/background.h"
-#include "base/check.h"
 #include "base/clock.h"
 #include "base/text.h"
 #include "conf/conf_degrade.h"

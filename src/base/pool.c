@@ -10,7 +10,6 @@
  */
 #include "pool.h"
 
-#include <errno.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <stdalign.h>

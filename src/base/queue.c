@@ -2,7 +2,6 @@
 #include "queue.h"
 
 #include <errno.h>
-#include <stdint.h>
 #include <stdlib.h>
 
 #include "clock.h"

@@ -7,7 +7,6 @@
 #ifndef DARKROOM_CONF_CONF_SOURCE_H
 #define DARKROOM_CONF_CONF_SOURCE_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
 struct text;

@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <stdarg.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +14,6 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "base/check.h"
 #include "base/text.h"
 
 #define WAIT_S 60 /* for the answer of a daemon that is busy */

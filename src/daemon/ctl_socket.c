@@ -6,13 +6,10 @@
 #include "ctl_socket.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/check.h"
-#include "base/text.h"
 #include "conf/conf_source.h"
 #include "log/log.h"
 #include "program.h"

@@ -34,7 +34,6 @@
 #include "conf/conf_source.h"
 #include "ctl_socket.h"
 #include "daemon/sandbox/sandbox.h"
-#include "layout/partition.h"
 #include "log/log.h"
 #include "notify.h"
 #include "options.h"

@@ -18,7 +18,6 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "conf/conf_number.h"
 #include "log/log.h"
 

@@ -7,7 +7,6 @@
 #include "partition.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <string.h>
 
 #include "base/check.h"

@@ -11,7 +11,6 @@
 #include <stdint.h>
 
 #include "base/check.h"
-#include "topology.h"
 
 struct request {
 	const struct topology *topology;

@@ -1,7 +1,6 @@
 /* histogram.c - logarithmic histograms of durations. Knows nothing of what is timed. */
 #include "histogram.h"
 
-#include "base/check.h"
 #include "counter.h"
 
 static unsigned bucket_of(uint64_t ns)

@@ -19,7 +19,6 @@
 #ifndef DARKROOM_BACKGROUND_REMAKE_H
 #define DARKROOM_BACKGROUND_REMAKE_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>

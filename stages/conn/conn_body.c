@@ -10,7 +10,6 @@
 
 #include "base/clock.h"
 #include "base/pool.h"
-#include "conf/conf.h"
 #include "image/image_service.h"
 #include "sched/core/graph.h"
 #include "stage_ids.h"

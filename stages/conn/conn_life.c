@@ -8,7 +8,6 @@
 
 #include <stdlib.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/pool.h"

@@ -1,7 +1,6 @@
 /* http_server.c - starts the HTTP side of the daemon, drains it, and adds up its counters. */
 #include "http_server.h"
 
-#include "base/check.h"
 #include "sched/core/graph.h"
 #include "sched/core/resources.h"
 #include "stage_ids.h"

@@ -8,7 +8,6 @@
 #define DARKROOM_CONN_IO_LOOP_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <sys/queue.h>
 #include <time.h>
 

@@ -7,19 +7,14 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "base/check.h"
-#include "conf/conf.h"
 #include "conf/conf_source.h"
-#include "log/log.h"
 
 /* ---- one socket ---- */
 

@@ -13,7 +13,6 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/text.h"
-#include "conf/conf.h"
 #include "conn_steps.h"
 #include "image/image_service.h"
 #include "log/log.h"

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "conf/conf.h"
 #include "page/page_files.h"
 
 #define READING (METHOD_GET | METHOD_HEAD | METHOD_OPTIONS)

@@ -5,9 +5,6 @@
 #ifndef DARKROOM_CONN_ROUTE_H
 #define DARKROOM_CONN_ROUTE_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "conf/conf.h"
 #include "http/request.h"
 #include "store/store.h"

@@ -3,10 +3,7 @@
 
 #include <errno.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <string.h>
-
-#include "base/network.h"
 
 /* ---- X-Forwarded-For ---- */
 

@@ -5,7 +5,6 @@
 #ifndef DARKROOM_HTTP_PROBLEM_H
 #define DARKROOM_HTTP_PROBLEM_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 struct json;

@@ -18,7 +18,6 @@
 #include "pixel/picture.h"
 #include "remade.h"
 #include "sched/core/graph.h"
-#include "sched/core/replicas.h"
 #include "sched/core/visit.h"
 #include "stage_ids.h"
 #include "storage/storage.h"

@@ -9,7 +9,6 @@
 #include <stdalign.h>
 #include <string.h>
 
-#include "admission/admission.h"
 #include "base/check.h"
 #include "base/pool.h"
 #include "base/round.h"

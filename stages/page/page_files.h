@@ -3,8 +3,6 @@
 #ifndef DARKROOM_PAGE_PAGE_FILES_H
 #define DARKROOM_PAGE_PAGE_FILES_H
 
-#include <stddef.h>
-
 enum page_audience {
 	PAGE_FOR_CLIENTS,   /* with server.page, and at the administrative address */
 	PAGE_FOR_OPERATORS, /* where /stats is served */

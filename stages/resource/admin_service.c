@@ -2,18 +2,15 @@
  * connection of an agent-check. */
 #include "admin_service.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/check.h"
 #include "conn/http_server.h"
 #include "conn/listeners.h"
 #include "log/log.h"
 #include "sched/core/graph.h"
-#include "sched/core/stage.h"
 #include "stage_ids.h"
 
 #define AGENT_TURN_MAX 16 /* clients before other work of the main thread */

@@ -14,14 +14,12 @@
 
 #include "background/remake.h"
 #include "base/cached.h"
-#include "base/check.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "conf/conf.h"
 #include "conn/respond.h"
 #include "image/image.h"
 #include "image/image_service.h"
-#include "log/log.h"
 #include "storage/storage.h"
 #include "store/stored_image.h"
 

@@ -7,7 +7,6 @@
 
 #include <xxhash.h>
 
-#include "base/check.h"
 #include "directory.h"
 
 #define READ_SIZE (64u << 10)

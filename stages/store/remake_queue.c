@@ -9,7 +9,6 @@
 
 #include "directory.h"
 #include "store.h"
-#include "store_path.h"
 
 #define HEAD 3 /* bytes before the names */
 #define CONTENT_MAX (REMAKE_QUEUE_NAMES_MAX + 8)

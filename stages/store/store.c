@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -22,7 +21,6 @@
 #include "conf/conf_source.h"
 #include "directory.h"
 #include "log/log.h"
-#include "store_path.h"
 #include "stray.h"
 
 #define LOOK_NS NS_PER_S /* between looks at the free space while there is too little */

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,7 +11,6 @@
 #include "base/json.h"
 #include "base/json_reader.h"
 #include "base/text.h"
-#include "conf/conf.h"
 #include "directory.h"
 #include "store.h"
 #include "store_find.h"

@@ -1,11 +1,9 @@
 /* ulid.c - makes and checks ids. Any thread. */
 #include "ulid.h"
 
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
-#include <time.h>
 
 #include "base/check.h"
 

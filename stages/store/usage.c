@@ -21,7 +21,6 @@
 #include "log/log.h"
 #include "store.h"
 #include "store_page.h"
-#include "store_path.h"
 #include "stored_image.h"
 
 #define FORMAT "darkroom-usage 1 %" PRIu64 "\n"

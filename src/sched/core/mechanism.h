@@ -9,7 +9,6 @@
 #define DARKROOM_SCHED_CORE_MECHANISM_H
 
 #include <stdbool.h>
-#include <stdint.h>
 
 struct group;
 struct schedule;

@@ -6,8 +6,6 @@
  */
 #include "push.h"
 
-#include <stdbool.h>
-
 #include "base/clock.h"
 #include "idle.h"
 #include "mechanism.h"

@@ -8,7 +8,6 @@
 #ifndef DARKROOM_SCHED_CORE_REPLICAS_H
 #define DARKROOM_SCHED_CORE_REPLICAS_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 struct graph;

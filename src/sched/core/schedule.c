@@ -7,7 +7,6 @@
 #include "schedule.h"
 
 #include <errno.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -15,12 +14,10 @@
 #include "base/clock.h"
 #include "base/suggest.h"
 #include "base/text.h"
-#include "conf/conf.h"
 #include "graph_table.h"
 #include "layout/cores.h"
 #include "layout/placement.h"
 #include "mechanism.h"
-#include "policy/policy.h"
 
 #define SEPARATORS " \t"
 

@@ -31,7 +31,6 @@
 #include <limits.h>
 #include <pthread.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 struct event;
