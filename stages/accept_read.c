@@ -176,13 +176,6 @@ static void accept_read_worker_fini(struct visit *v, void *scratch)
 	atomic_fetch_sub_explicit(&app(v)->http->ios, 1, memory_order_relaxed);
 }
 
-static enum io_mode mode_of(const struct visit *v)
-{
-	if (visit_is_retired(v))
-		return IO_RETIRED;
-	return visit_is_thread_per_connection(v) ? IO_THREAD_PER_CONNECTION : IO_OWN_LISTENER;
-}
-
 /* Acquire: pairs with http_server_drain() and http_server_close_admin(), which then make the wake
  * descriptor readable. */
 static bool is_set(const _Atomic bool *flag)
@@ -193,7 +186,9 @@ static bool is_set(const _Atomic bool *flag)
 static unsigned accept_read_poll(struct visit *v, bool may_block)
 {
 	struct io_loop *io = visit_scratch(v);
-	enum io_mode mode = mode_of(v);
+	enum io_mode mode = visit_is_retired(v)                 ? IO_RETIRED
+	                    : visit_is_thread_per_connection(v) ? IO_THREAD_PER_CONNECTION
+	                                                        : IO_OWN_LISTENER;
 
 	io->visit = v;
 	io->served = 0;

@@ -327,11 +327,6 @@ static enum form_progress list_part(struct visit *v, struct conn *c,
 
 /* ---- parts of parts ---- */
 
-static bool is_mixed(const struct multipart_part *part, const char *body)
-{
-	return !part->has_file_name && slice_is(span_slice(part->type, body), "multipart/mixed");
-}
-
 /* Begins a part that is a multipart/mixed. curl sends several files of one field like that. */
 static enum form_progress begin_mixed(struct visit *v, struct conn *c,
                                       const struct multipart_part *whole)
@@ -370,7 +365,8 @@ static enum form_progress list_files(struct visit *v, struct conn *c)
 
 	while ((result = multipart_next(&c->form->parser[depth], body, end, &part)) ==
 	       MULTIPART_PART) {
-		if (depth == 0 && is_mixed(&part, body.data))
+		if (depth == 0 && !part.has_file_name &&
+		    slice_is(span_slice(part.type, body.data), "multipart/mixed"))
 			return begin_mixed(v, c, &part);
 		if (depth)
 			part.name = whole.name;

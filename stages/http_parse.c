@@ -200,18 +200,6 @@ static bool is_target_cut(const struct conn *c, uint64_t max)
 	return space && !memchr(space + 1, ' ', (size_t)(end - space - 1));
 }
 
-/* A header over limits.header_bytes is 414 if its target has not ended by then, otherwise 431. */
-static enum conn_state refuse_large_head(struct conn *c, uint64_t max, uint64_t actual)
-{
-	if (is_target_cut(c, max) && !c->request.has_unknown_method)
-		problem_set_limit(&c->problem, 414, "uri-too-long", "limits.header_bytes", max,
-		                  actual);
-	else
-		problem_set_limit(&c->problem, 431, "header-too-large", "limits.header_bytes", max,
-		                  actual);
-	return refuse_and_close(c);
-}
-
 static enum conn_state parse_head(struct visit *v, struct conn *c)
 {
 	/* The buffer may have been made when the limit was lower. */
@@ -230,9 +218,14 @@ static enum conn_state parse_head(struct visit *v, struct conn *c)
 	if (progress == REQUEST_MORE && size <= max)
 		return CONN_READ_HEAD;
 	counter_add_shared(&app(v)->counters->requests);
-	if (size > max)
-		return refuse_large_head(c, max, size);
-	return progress == REQUEST_HEAD ? decide(v, c) : refuse_and_close(c);
+	if (size > max) {
+		bool is_cut = is_target_cut(c, max) && !c->request.has_unknown_method;
+
+		problem_set_limit(&c->problem, is_cut ? 414 : 431,
+		                  is_cut ? "uri-too-long" : "header-too-large",
+		                  "limits.header_bytes", max, size);
+	}
+	return size <= max && progress == REQUEST_HEAD ? decide(v, c) : refuse_and_close(c);
 }
 
 /* ---- chunked bodies ---- */

@@ -114,21 +114,7 @@ void conf_print_keys(struct text *to, bool has_experiments)
 
 /* ---- a configuration ---- */
 
-/* Appends the value so that reading gives it back. False: no notation does. */
-static bool quote(const char *value, struct text *to)
-{
-	const char *mark = strchr(value, '"') ? "'" : "\"", *end = value + strlen(value);
-
-	if (!strpbrk(value, ";#\\") &&
-	    (end == value || (!strchr("\"' ", *value) && end[-1] != ' '))) {
-		text_puts(to, value);
-		return true;
-	}
-	text_printf(to, "%s%s%s", mark, value, mark);
-	return !strchr(value, *mark);
-}
-
-/* Appends a row with its value. Returns false if no notation gives the value back. */
+/* Appends a row with its value so that reading gives it back. Returns false if no notation does. */
 static bool dump_key(struct text *to, const struct conf_key *key, const void *base)
 {
 	char data[2 * CONF_TEXT_MAX];
@@ -137,10 +123,13 @@ static bool dump_key(struct text *to, const struct conf_key *key, const void *ba
 	text_init(&value, data, sizeof data);
 	conf_value_print(key, base, &value);
 	text_printf(to, "%s = ", key->name);
-	bool is_readable = quote(data, to);
+	const char *end = data + value.length;
+	bool is_bare = !strpbrk(data, ";#\\") &&
+	               (end == data || (!strchr("\"' ", *data) && end[-1] != ' '));
+	const char *mark = is_bare ? "" : strchr(data, '"') ? "'" : "\"";
 
-	text_puts(to, "\n");
-	return is_readable;
+	text_printf(to, "%s%s%s\n", mark, data, mark);
+	return is_bare || !strchr(data, *mark);
 }
 
 int conf_dump(const struct conf *conf, struct text *to)

@@ -476,21 +476,6 @@ static int read_file(struct conf_source *s, struct text *errors)
 
 /* ---- overrides ---- */
 
-/* Lets the newest setting replace an earlier one in its position, which orders the variants. */
-static void replace_earlier(struct conf_source *s, struct conf_setting *newest)
-{
-	const struct conf_setting *earlier = find_earlier(s, newest);
-
-	if (!earlier)
-		return;
-	struct conf_setting *old = &s->setting[earlier - s->setting];
-	struct conf_setting replaced = *old;
-
-	*old = *newest;
-	*newest = replaced;
-	drop_newest(s);
-}
-
 /* Adds SECTION.KEY=VALUE; the section may contain dots. 0, -EINVAL (reported) or -ENOMEM. */
 static int add_override(struct conf_source *s, const char *text, struct text *errors)
 {
@@ -523,7 +508,16 @@ static int add_override(struct conf_source *s, const char *text, struct text *er
 		drop_newest(s);
 		return -ENOMEM;
 	}
-	replace_earlier(s, at);
+	/* It replaces an earlier one in its position, which orders the variants. */
+	const struct conf_setting *earlier = find_earlier(s, at);
+
+	if (earlier) {
+		struct conf_setting *old = &s->setting[earlier - s->setting], replaced = *old;
+
+		*old = *at;
+		*at = replaced;
+		drop_newest(s);
+	}
 	return 0;
 }
 

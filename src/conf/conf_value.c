@@ -80,26 +80,21 @@ void conf_value_print(const struct conf_key *key, const void *base, struct text 
 	text_puts(to, choice->name);
 }
 
-static void describe_text(const struct conf_key *key, struct text *to)
+void conf_value_describe(const struct conf_key *key, struct text *to)
 {
 	char policies[256];
 
-	policy_list(policies, sizeof policies);
-	if (key->form)
+	if (key->type == CONF_TYPE_TEXT && key->form) {
 		text_printf(to, "%s%s", key->form, key->min ? "" : ", or nothing");
-	else if (key->is_valid)
+	} else if (key->type == CONF_TYPE_TEXT && key->is_valid) {
+		policy_list(policies, sizeof policies);
 		text_printf(to, "one of %s", policies);
-	else
+	} else if (key->type == CONF_TYPE_TEXT) {
 		text_printf(to, "text of %sat most %zu bytes", key->min ? "at least one and " : "",
 		            key->size - 1);
-}
-
-void conf_value_describe(const struct conf_key *key, struct text *to)
-{
-	if (key->type == CONF_TYPE_TEXT) {
-		describe_text(key, to);
-		return;
 	}
+	if (key->type == CONF_TYPE_TEXT)
+		return;
 	for (const struct conf_choice *c = key->choices; c && c->name; c++)
 		text_printf(to, "%s%s",
 		            c == key->choices ? ""

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <libgen.h>
 #include <pwd.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -102,20 +103,6 @@ static bool check_directory(const char *key, const char *path, const char *direc
 	return false;
 }
 
-/* Copies the path of the directory above. */
-static void directory_above(const char *path, char above[PATH_BYTES])
-{
-	size_t length = strlen(path);
-
-	while (length > 1 && path[length - 1] == '/')
-		length--;
-	while (length > 0 && path[length - 1] != '/')
-		length--;
-	while (length > 1 && path[length - 1] == '/')
-		length--;
-	snprintf(above, PATH_BYTES, "%.*s", length ? (int)length : 1, length ? path : ".");
-}
-
 /* The directory above the key's file, if `path` is one. */
 static bool check_above(const char *key, const char *path)
 {
@@ -123,8 +110,8 @@ static bool check_above(const char *key, const char *path)
 
 	if (!strchr(path, '/'))
 		return true; /* none, or stderr */
-	directory_above(path, above);
-	return check_directory(key, path, above);
+	snprintf(above, sizeof above, "%s", path);
+	return check_directory(key, path, dirname(above));
 }
 
 /* The start opens the log, or makes it if there is none. */

@@ -191,14 +191,6 @@ static void add_cpus(cpu_set_t *cpus, size_t size, hwloc_const_cpuset_t set)
 	hwloc_bitmap_foreach_end();
 }
 
-static hwloc_const_cpuset_t cpus_of(const struct topology *t, unsigned core)
-{
-	hwloc_obj_t object = hwloc_get_obj_by_type(t->hwloc, t->core_type, core);
-
-	assert(object);
-	return object->cpuset;
-}
-
 /* Does not use hwloc_set_cpubind(), which allocates memory and does not check the result. */
 int topology_bind(const struct topology *t, struct topology_range cores)
 {
@@ -209,7 +201,11 @@ int topology_bind(const struct topology *t, struct topology_range cores)
 		return 0;
 	if (cores.count == 0)
 		add_cpus(cpus, sizeof cpus, hwloc_topology_get_allowed_cpuset(t->hwloc));
-	for (unsigned i = 0; i < cores.count; i++)
-		add_cpus(cpus, sizeof cpus, cpus_of(t, cores.first + i));
+	for (unsigned i = 0; i < cores.count; i++) {
+		hwloc_obj_t core = hwloc_get_obj_by_type(t->hwloc, t->core_type, cores.first + i);
+
+		assert(core);
+		add_cpus(cpus, sizeof cpus, core->cpuset);
+	}
 	return sched_setaffinity(0, sizeof cpus, cpus) ? -errno : 0;
 }

@@ -99,24 +99,16 @@ static void put(enum sink_name name, bool is_access, const char *line, size_t le
 static bool has_priorities, is_journal, is_terminal; /* fixed by style_init() */
 static pthread_once_t style_once = PTHREAD_ONCE_INIT;
 
-/* Checks that standard error is the journal: a process may inherit the variable and have another
- * standard error (sd-daemon(3)). */
-static bool is_journal_stream(const char *stream)
-{
-	uintmax_t device, inode;
-	struct stat st;
-
-	return stream && sscanf(stream, "%ju:%ju", &device, &inode) == 2 &&
-	       fstat(STDERR_FILENO, &st) == 0 && (uintmax_t)st.st_dev == device &&
-	       (uintmax_t)st.st_ino == inode;
-}
-
 static void style_init(void)
 {
 	const char *stream = getenv("JOURNAL_STREAM");
+	uintmax_t device, inode;
 	struct stat st;
 
-	is_journal = is_journal_stream(stream);
+	/* A process may inherit the variable and have another standard error (sd-daemon(3)). */
+	is_journal = stream && sscanf(stream, "%ju:%ju", &device, &inode) == 2 &&
+	             fstat(STDERR_FILENO, &st) == 0 && (uintmax_t)st.st_dev == device &&
+	             (uintmax_t)st.st_ino == inode;
 	is_terminal = isatty(STDERR_FILENO);
 	/* A pipe may lead to the journal. */
 	has_priorities =

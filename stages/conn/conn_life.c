@@ -52,18 +52,16 @@ static void line_remove(struct conn *c)
 	c->in_line.line = NULL;
 }
 
-/* Returns whether a body was announced, of which nothing has come. */
-static bool has_no_body(const struct conn *c)
-{
-	return (c->state == CONN_READ_BODY || c->state == CONN_READ_CHUNKS) && c->phase.bytes == 0;
-}
-
 /* Connections that may be closed for others have a place in a line. */
 static void take_place(struct conn *c)
 {
+	/* A body was announced, of which nothing has come. */
+	bool is_before_body =
+		(c->state == CONN_READ_BODY || c->state == CONN_READ_CHUNKS) && c->phase.bytes == 0;
+
 	if (c->kind == CONN_REJECTED)
 		line_add(&c->io->rejected, c);
-	else if (c->kind == CONN_COUNTED && (c->state <= CONN_READ_HEAD || has_no_body(c)))
+	else if (c->kind == CONN_COUNTED && (c->state <= CONN_READ_HEAD || is_before_body))
 		line_add(c->is_used ? &c->io->kept : &c->io->fresh, c);
 }
 

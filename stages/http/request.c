@@ -120,27 +120,19 @@ static void add_coding(struct framing *f, struct slice value)
 	} while (field_list_next(&value, &element));
 }
 
-static void add_connection(struct framing *f, struct slice value)
-{
-	struct slice element;
-
-	while (field_list_next(&value, &element)) {
-		if (slice_is(element, "close"))
-			f->says_close = true;
-		else if (slice_is(element, "keep-alive"))
-			f->says_keep_alive = true;
-	}
-}
-
 /* Adds one field line to *f, which begins as zeros; lines of other fields change nothing. */
 static void framing_add(struct framing *f, struct slice name, struct slice value)
 {
+	struct slice element;
+
 	if (slice_is(name, "content-length"))
 		add_length(f, value);
 	else if (slice_is(name, "transfer-encoding"))
 		add_coding(f, value);
-	else if (slice_is(name, "connection"))
-		add_connection(f, value);
+	while (slice_is(name, "connection") && field_list_next(&value, &element)) {
+		f->says_close |= slice_is(element, "close");
+		f->says_keep_alive |= slice_is(element, "keep-alive");
+	}
 	if (f->has_length && (f->is_chunked || f->has_other_coding) && !f->error)
 		f->error = "the request has both Content-Length and Transfer-Encoding";
 }

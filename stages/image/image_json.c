@@ -50,17 +50,6 @@ static void variants_json(struct json *j, const struct image *image)
 	json_object_end(j);
 }
 
-/* What was cheapened or left out. */
-static void degraded_json(struct json *j, const struct upload *u)
-{
-	if (u->level == 0)
-		return;
-	json_array(j, STORED_DEGRADED);
-	for (unsigned i = 0; i < u->level; i++)
-		json_string(j, NULL, u->epoch->degrade.step[i].text);
-	json_array_end(j);
-}
-
 /* As RFC 3339. */
 static void json_expires(struct json *j, time_t expires)
 {
@@ -112,7 +101,12 @@ void image_json(struct json *j, const struct image *image, bool is_stored)
 	metadata_json(j, &image->upload->metadata);
 	if (image->is_damaged)
 		json_bool(j, "damaged", true);
-	degraded_json(j, image->upload);
+	if (image->upload->level) /* what was cheapened or left out */
+		json_array(j, STORED_DEGRADED);
+	for (unsigned i = 0; i < image->upload->level; i++)
+		json_string(j, NULL, image->upload->epoch->degrade.step[i].text);
+	if (image->upload->level)
+		json_array_end(j);
 	if (is_stored) {
 		image_placeholder_json(j, image);
 		variants_json(j, image);

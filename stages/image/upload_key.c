@@ -277,13 +277,6 @@ static int read_record(struct image_service *s, struct upload_key *k, struct key
 	return -ENOENT;
 }
 
-/* Returns whether another node may be making the images of a record that is not settled. */
-static bool has_lease(struct image_service *s, const struct key_record *r)
-{
-	return s->storage.class->is_shared &&
-	       r->created + UPLOAD_KEY_LEASE_S > (uint64_t)time(NULL);
-}
-
 /* Decides by the record of an earlier upload. One that is not settled was left by an earlier
  * process, or another node makes its images. Leaves the verdict unset if its images are not
  * complete, and the upload is made again. */
@@ -295,7 +288,11 @@ static void decide(struct image_service *s, struct upload_key *k, struct key_rec
 	}
 	int has = make_answer(s, k, r);
 
-	if (has == 0 && !r->is_settled && !has_lease(s, r)) {
+	/* Another node may be making the images of a record that is not settled. */
+	bool has_lease = s->storage.class->is_shared &&
+	                 r->created + UPLOAD_KEY_LEASE_S > (uint64_t)time(NULL);
+
+	if (has == 0 && !r->is_settled && !has_lease) {
 		text_fini(&k->images);
 		return;
 	}

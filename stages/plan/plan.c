@@ -82,11 +82,6 @@ static bool is_larger(const struct chain *c, const struct chain *d)
 	return c->chroma > d->chroma;
 }
 
-static bool has_same_proportions(const struct operation *a, const struct operation *b)
-{
-	return (uint64_t)a->width * b->height == (uint64_t)a->height * b->width;
-}
-
 /*
  * Returns whether b can be made from a's picture for images of all proportions. A picture of the
  * whole image at its own size always serves. A smaller one must show as much, and must be larger
@@ -101,10 +96,11 @@ static bool can_derive(const struct plan_step *step, const struct operation *b, 
 	if (box_side(a->width) < DERIVE_FACTOR * box_side(b->width) ||
 	    box_side(a->height) < DERIVE_FACTOR * box_side(b->height))
 		return false;
-	return !a->width ||
-	       (a->fit == b->fit &&
-	        (a->fit == PLAN_INSIDE || (a->fit == PLAN_COVER && has_same_proportions(a, b) &&
-	                                   focus_is_same(&a->gravity, &b->gravity))));
+	return !a->width || (a->fit == b->fit &&
+	                     (a->fit == PLAN_INSIDE ||
+	                      (a->fit == PLAN_COVER &&
+	                       (uint64_t)a->width * b->height == (uint64_t)a->height * b->width &&
+	                       focus_is_same(&a->gravity, &b->gravity))));
 }
 
 /* Returns the step from which to derive a leading scale. The plan so far holds leading scales only,

@@ -82,20 +82,11 @@ static enum conn_step end(struct conn *c, struct stored_list *list)
 	return respond_problem(c);
 }
 
-static void add_next(struct conn *c, const struct stored_list *list, struct json *j)
-{
-	char url[160];
-
-	snprintf(url, sizeof url, "/images?after=%s&limit=%u&order=%s", list->last, list->page.max,
-	         list->page.is_newest_first ? "newest" : "oldest");
-	response_field(&c->response, "Link: <%s>; rel=\"next\"", url);
-	json_string(j, "next", url);
-}
-
 static enum conn_step listed(struct visit *v, struct conn *c)
 {
 	struct stored_list *list = c->job.list;
 	struct text *body = &c->response.body;
+	char url[160];
 	struct json j;
 
 	(void)v;
@@ -112,8 +103,12 @@ static enum conn_step listed(struct visit *v, struct conn *c)
 	respond_content(c, "application/json");
 	json_init(&j, body);
 	json_object(&j, NULL);
-	if (list->has_more)
-		add_next(c, list, &j);
+	if (list->has_more) {
+		snprintf(url, sizeof url, "/images?after=%s&limit=%u&order=%s", list->last,
+		         list->page.max, list->page.is_newest_first ? "newest" : "oldest");
+		response_field(&c->response, "Link: <%s>; rel=\"next\"", url);
+		json_string(&j, "next", url);
+	}
 	text_puts(body, list->has_more ? ",\"images\":" : "\"images\":");
 	text_put(body, list->images.data, list->images.length);
 	json_object_end(&j);

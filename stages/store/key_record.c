@@ -124,17 +124,6 @@ static bool read_head(struct key_record *r, const char *text)
 	       base16_decode_update(&context, &size, r->fingerprint, HASH_LENGTH, fingerprint);
 }
 
-/* Takes the ids, which become parts of paths. Returns false if one is damaged. */
-static bool take_ids(struct key_record *r)
-{
-	for (unsigned i = 0; i < r->count; i++) {
-		if (r->id[i][ULID_LENGTH] != '\n' || !ulid_is_valid(r->id[i], ULID_LENGTH))
-			return false;
-		r->id[i][ULID_LENGTH] = '\0';
-	}
-	return true;
-}
-
 int key_record_parse(struct key_record *r, const char *text, size_t length)
 {
 	size_t rest = length - HEAD_LENGTH; /* unless it is shorter */
@@ -148,7 +137,13 @@ int key_record_parse(struct key_record *r, const char *text, size_t length)
 		return -ENOMEM;
 	memcpy(r->id, text + HEAD_LENGTH, rest);
 	r->count = (unsigned)(rest / LINE_LENGTH);
-	if (take_ids(r))
+	unsigned good = 0; /* ids become parts of paths */
+
+	for (; good < r->count && r->id[good][ULID_LENGTH] == '\n' &&
+	       ulid_is_valid(r->id[good], ULID_LENGTH);
+	     good++)
+		r->id[good][ULID_LENGTH] = '\0';
+	if (good == r->count)
 		return 0;
 	pool_put(r->id);
 	r->id = NULL;

@@ -201,12 +201,6 @@ static int allocate(int fd, size_t size)
 	return 0;
 }
 
-static mode_t file_mode(const struct store_item *item, const struct store_file *file)
-{
-	return item->place == STORE_SPOOL || strcmp(file->name, STORE_ORIGINAL) == 0 ? PRIVATE_FILE
-	                                                                             : IMAGE_FILE;
-}
-
 /* A file system without attributes is as good: see store_tag(). */
 static void write_tag(int fd, const char *sum, uint64_t expires)
 {
@@ -369,9 +363,13 @@ static int write_item(struct store *s, const struct store_item *item)
 
 	if (fd < 0)
 		return fd;
-	for (unsigned i = 0; i < item->file_count && !err; i++)
-		err = write_file(fd, &item->file[i], file_mode(item, &item->file[i]), item->expires,
-		                 s->survives_power);
+	for (unsigned i = 0; i < item->file_count && !err; i++) {
+		bool is_private = item->place == STORE_SPOOL ||
+		                  strcmp(item->file[i].name, STORE_ORIGINAL) == 0;
+
+		err = write_file(fd, &item->file[i], is_private ? PRIVATE_FILE : IMAGE_FILE,
+		                 item->expires, s->survives_power);
+	}
 	if (!err && item->place == STORE_REPLACED)
 		err = link_others(fd, item);
 	close(fd);

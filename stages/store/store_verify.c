@@ -27,13 +27,6 @@ static uint64_t entry_of(const struct store_found *found)
 	return (found->identity & ~(uint64_t)UINT32_MAX) | (uint32_t)(clock_ns() / NS_PER_S);
 }
 
-static bool was_compared(struct store *s, const struct store_found *found)
-{
-	uint64_t then = atomic_load_explicit(slot_of(s, found), memory_order_relaxed);
-
-	return then && entry_of(found) - then < STORE_VERIFY_S;
-}
-
 /* ---- comparing ---- */
 
 static bool has_sum(const struct store_found *found)
@@ -46,9 +39,11 @@ bool store_verify_cached(struct store *s, const struct store_found *found, void 
 {
 	char sum[CHECKSUM_LENGTH + 1];
 
+	uint64_t then = atomic_load_explicit(slot_of(s, found), memory_order_relaxed);
+
 	*is_copied = false;
 	if (!has_sum(found) || found->size > max)
-		return was_compared(s, found) &&
+		return then && entry_of(found) - then < STORE_VERIFY_S &&
 		       (!found->size || cached_look(found->fd, 0, (size_t)found->size) != 0);
 	if (!cached_read(found->fd, copy, (size_t)found->size, 0))
 		return false;

@@ -60,13 +60,6 @@ static int allow_path(int ruleset, const char *path, uint64_t access)
 	return err;
 }
 
-static int allow_port(int ruleset, uint16_t port)
-{
-	const struct port_attributes rule = { .access = NET_CONNECT, .port = port };
-
-	return syscall(SYS_landlock_add_rule, ruleset, RULE_NET_PORT, &rule, 0) ? -errno : 0;
-}
-
 int sandbox_files_version(void)
 {
 	long version =
@@ -83,6 +76,7 @@ int sandbox_files_enter(const struct sandbox_allowed *allowed)
 		                                             (version >= 5 ? FS_IOCTL_DEV : 0),
 		                                       .net = NET_ALL,
 		                                       .scoped = SCOPE_ALL };
+	const struct port_attributes port = { .access = NET_CONNECT, .port = allowed->port };
 	/* An older kernel refuses a longer structure than its own. */
 	size_t size = (version >= 6 ? 3 : version >= NET_VERSION ? 2 : 1) * sizeof(uint64_t);
 	int ruleset = (int)syscall(SYS_landlock_create_ruleset, &attributes, size, 0);
@@ -93,8 +87,9 @@ int sandbox_files_enter(const struct sandbox_allowed *allowed)
 
 	if (!err && allowed->read_file)
 		err = allow_path(ruleset, allowed->read_file, LANDLOCK_ACCESS_FS_READ_FILE);
-	if (!err && allowed->port && version >= NET_VERSION)
-		err = allow_port(ruleset, allowed->port);
+	if (!err && allowed->port && version >= NET_VERSION &&
+	    syscall(SYS_landlock_add_rule, ruleset, RULE_NET_PORT, &port, 0))
+		err = -errno;
 	if (!err && syscall(SYS_landlock_restrict_self, ruleset, 0))
 		err = -errno;
 	close(ruleset);

@@ -221,14 +221,6 @@ static void write_count(const struct export *e)
 	put_record(&h, 0, "comment", value);
 }
 
-static int write_end(void)
-{
-	static const char zeros[RECORD_BLOCKS * TAR_BLOCK];
-
-	fwrite(zeros, 1, sizeof zeros, stdout);
-	return fflush(stdout) || ferror(stdout) ? -EIO : 0;
-}
-
 /* ---- the command ---- */
 
 static int count_one(struct store_query *q, const char *id, void *arg)
@@ -273,6 +265,7 @@ static int export_one(struct store_query *q, const char *id, void *arg)
 
 int store_export(struct store_query *q)
 {
+	static const char zeros[RECORD_BLOCKS * TAR_BLOCK]; /* behind the last member */
 	static struct export e;
 	uint64_t all = 0;
 	int status = 0;
@@ -287,7 +280,8 @@ int store_export(struct store_query *q)
 		write_count(&e);
 	if (!status)
 		status = store_query_each(q, export_one, &e);
-	if (!status && write_end())
+	fwrite(zeros, 1, status ? 0 : sizeof zeros, stdout);
+	if (!status && (fflush(stdout) || ferror(stdout)))
 		status = store_query_fail("standard output", -EIO);
 	store_progress_show(&e.progress, true);
 	store_query_say("%" PRIu64 " image%s exported, %" PRIu64 " left out, %" PRIu64

@@ -408,18 +408,10 @@ static int read_archive(struct import *m, struct store_query *q)
 	return status ? status : last;
 }
 
-/* Reads what pads the archive, so that the program that writes it does not fail. */
-static void drain(void)
-{
-	char data[16 * TAR_BLOCK];
-
-	for (size_t all = 0; all < DRAIN_MAX && fread(data, 1, sizeof data, stdin) == sizeof data;)
-		all += sizeof data;
-}
-
 int store_import(struct store_query *q)
 {
 	static struct import m;
+	char data[16 * TAR_BLOCK];
 
 	if (q->token || q->ids_path || q->is_newest_first || q->after[0] || q->before[0] ||
 	    q->limit != UINT64_MAX)
@@ -436,8 +428,10 @@ int store_import(struct store_query *q)
 	status = read_archive(&m, q);
 	(void)unlinkat(q->store.root_fd, STORE_IMPORT_DIRECTORY, AT_REMOVEDIR);
 	usage_demand_recount(&q->store); /* a count in between has missed the rest */
-	if (!status)
-		drain();
+	/* What pads the archive is read, so that the program that writes it does not fail. */
+	for (size_t all = 0; !status && all < DRAIN_MAX; all += sizeof data)
+		if (fread(data, 1, sizeof data, stdin) != sizeof data)
+			break;
 	store_progress_show(&m.progress, true);
 	store_query_say("%" PRIu64 " image%s stored, %" PRIu64 " there already, %" PRIu64
 	                " different, %" PRIu64 " refused",
