@@ -168,6 +168,8 @@ static int app_start(void)
 		return err;
 	err = s3_client_start(own.images.storage.objects);
 	if (!err)
+		err = storage_examine(&own.images.storage);
+	if (!err)
 		err = background_start(&own.background);
 	if (!err) {
 		atomic_store(&own.http.is_ready, true);

@@ -32,7 +32,12 @@ http {{
     location / {{
       default_type text/plain;
       add_header ETag '"0"';
-      if ($request_method != PUT) {{ return 200 '<ListBucketResult></ListBucketResult>'; }}
+      set $asked "$request_method$uri $http_if_match$http_if_none_match";
+      if ($asked ~ "^GET.*/probe ") {{ return 404 '<Error><Code>NoSuchKey</Code></Error>'; }}
+      if ($asked ~ "^PUT.*/probe .") {{ return 412; }}
+      if ($request_method != PUT) {{
+        return 200 '<ListBucketResult><IsTruncated>false</IsTruncated></ListBucketResult>';
+      }}
       return 200 '';
     }}
   }}
@@ -75,14 +80,15 @@ def s3_settings(work, url):
             f"experiment.s3_connections={PARALLEL}"]
 
 
-def sizes_of(daemon, photo):
-    """Returns the bytes of the files of an image."""
+def size_of(daemon, photo):
+    """Returns the bytes of the object of an image."""
     request = urllib.request.Request(daemon.url + "/images", photo.read_bytes(),
                                      {"Content-Type": "image/jpeg"})
     with urllib.request.urlopen(request) as answer:
         body = answer.read()
     image = json.loads(body)["images"][0]
-    return [*(variant["bytes"] for variant in image["variants"].values()), len(body)]
+    return sum(variant["bytes"] for variant in image["variants"].values()) + len(body) + \
+        photo.stat().st_size
 
 
 def daemon_ms(bench, program, settings, count, clients):
@@ -115,11 +121,11 @@ def measure(options, programs, photo, clients, url, is_reversed):
     for name, path in programs[::-1] if is_reversed else programs:
         path = pathlib.Path(path).resolve()
         with run.Daemon(machine.ROOT / "conf" / "drain.ini", bench.work, program=path) as daemon:
-            sizes = sizes_of(daemon, photo)
+            size = size_of(daemon, photo)
         kinds = {"file": ["server.durability=process"], "s3": s3_settings(options.work, url)}
         line = {"kind": "s3 cost", "program": name, "photograph": photo.name, "clients": clients,
-                "put_bytes": sum(sizes), "puts": len(sizes), "cores": machine.cores(),
-                "curl_ms": curl_ms(url, sizes, options.count)}
+                "put_bytes": size, "cores": machine.cores(),
+                "curl_ms": curl_ms(url, [size], options.count)}
         for kind in sorted(kinds, reverse=is_reversed):
             line[f"{kind}_ms"] = daemon_ms(bench, path, kinds[kind], options.count, clients)
         lines.append(line)

@@ -24,7 +24,6 @@ enum conf_respond_after { CONF_RESPOND_STORE = 1, CONF_RESPOND_DECODE };
 enum conf_durability { CONF_DURABILITY_NONE = 1, CONF_DURABILITY_PROCESS, CONF_DURABILITY_POWER };
 enum conf_store_kind { CONF_STORE_FILE = 1, CONF_STORE_S3 };
 enum conf_spool { CONF_SPOOL_NONE = 1, CONF_SPOOL_FILE };
-enum conf_serve { CONF_SERVE_PROXY = 1, CONF_SERVE_REDIRECT };
 enum conf_damaged { CONF_DAMAGED_REJECT = 1, CONF_DAMAGED_ACCEPT };
 enum conf_sandbox { CONF_SANDBOX_AUTO = 1, CONF_SANDBOX_OFF };
 enum conf_discipline {

@@ -233,10 +233,6 @@ PATH(store, s3_credentials, OR_EMPTY, "", FIXED,
      "/run/credentials. It is read again when it changes.")
 PATH(store, s3_ca_file, NOT_EMPTY, "/etc/ssl/certs/ca-certificates.crt", FIXED,
      "The certificates that an endpoint with https:// is checked by.")
-CHOICE(store, s3_serve, CHOICES({ "proxy", CONF_SERVE_PROXY }, { "redirect", CONF_SERVE_REDIRECT }),
-       "proxy", FIXED,
-       "How a GET of a variant is answered. proxy: by its content. redirect: by the\n"
-       "status 307 and a URL of the store that is valid for five minutes.")
 MS(store, s3_timeout, 1000, 60000, "5s", FIXED,
    "How long the S3 store may be silent. A request to it is then repeated, up to five\n"
    "times within four times that time.")

@@ -170,26 +170,18 @@ static void remove_keys(struct sweep *r)
 		                        now - r->key_age_s);
 }
 
-/* Returns whether the image may still be stored. */
-static bool is_coming(void *arg, const char *id)
-{
-	struct image_service *s = arg;
-
-	return inflight_find(&s->inflight, id, NULL) || spooling_has(&s->storage, id);
-}
-
-/* Some in each run. */
-static void remove_orphans(struct sweep *r)
+/* What has taken the place of removed images in an S3 store: some in each run. */
+static void remove_tombstones(struct sweep *r)
 {
 	if (!r->st->objects || storage_is_away(r->st))
 		return;
-	int n = s3_orphans_remove(r->st->objects, &r->orphans, is_coming, r->feeder.service);
+	int n = s3_tombstones_remove(r->st->objects, &r->round);
 
 	if (n < 0)
-		fail(r, "remove objects of images that were never stored", n);
+		fail(r, "remove the tombstones of removed images", n);
 	if (n > 0)
-		log_notice("expire: removed %d object%s of images that were never stored", n,
-		           plural((uint64_t)n));
+		log_info("expire: removed %d tombstone%s of removed images", n,
+		         plural((uint64_t)n));
 }
 
 /* ---- the thread ---- */
@@ -281,6 +273,7 @@ static void run_once(struct sweep *r)
 	r->total = r->bytes = 0;
 	memset(r->of_run, 0, sizeof r->of_run);
 	(void)store_check(&r->feeder.service->store); /* the agent-check must not block */
+	(void)storage_examine(r->st);                 /* it may have been away at the start */
 	count(r);
 	r->start_ns = clock_ns();
 	bool by_age = may_remove_by_age(r);
@@ -297,8 +290,8 @@ static void run_once(struct sweep *r)
 		remove_oldest(r, &(struct store_page){ .max = 0 }, SWEEP_TOO_MUCH);
 	if (!r->is_over)
 		remove_keys(r);
-	if (by_age && !r->is_over)
-		remove_orphans(r);
+	if (!r->is_over)
+		remove_tombstones(r);
 	if (r->total)
 		log_notice("expire: removed %" PRIu64 " image%s with %" PRIu64
 		           " bytes, from %s to %s: %" PRIu64 " by X-Expires-After, %" PRIu64

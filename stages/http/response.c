@@ -25,7 +25,6 @@ static const struct {
 	{ 204, "No Content" },
 	{ 206, "Partial Content" },
 	{ 304, "Not Modified" },
-	{ 307, "Temporary Redirect" },
 	{ 400, "Bad Request" },
 	{ 401, "Unauthorized" },
 	{ 403, "Forbidden" },

@@ -277,45 +277,16 @@ static enum conn_step found(struct visit *v, struct conn *c)
 	return c->job.found.fd == -ENOENT ? get_absent(v, c) : respond_found(v, c);
 }
 
-/* Returns whether the client is to fetch the file from the store. The URL is for a GET only. */
-static bool is_redirected(const struct conn *c)
-{
-	return conn_images(c)->storage.class->url &&
-	       conn_conf(c)->store.s3_serve == CONF_SERVE_REDIRECT &&
-	       c->route.kind == ROUTE_VARIANT && c->request.method == METHOD_GET;
-}
-
-/* The store answers 404 if there is no such file. Temporary keys may make too long a URL. */
-static enum conn_step redirect(struct visit *v, struct conn *c)
-{
-	struct storage *st = &conn_images(c)->storage;
-	char data[STORAGE_URL_MAX];
-	struct text url;
-
-	text_init(&url, data, sizeof data);
-	st->class->url(st, c->route.id, c->route.variant, &url);
-	if (url.overflowed)
-		return find(v, c, respond_found);
-	respond_start(c, 307, 1);
-	response_text_field(&c->response, "Location", data);
-	response_text_field(&c->response, "Cache-Control", "private, max-age=240");
-	return respond_finish(c);
-}
-
 enum conn_step get_file(struct visit *v, struct conn *c)
 {
 	c->lookup.has_asked = false;
-	if (!is_redirected(c))
-		return find(v, c, found);
-	if (inflight_find(&conn_images(c)->inflight, c->route.id, NULL))
-		return wait_for_image(v, c, get_ended);
-	return redirect(v, c);
+	return find(v, c, found);
 }
 
 /* The image for which the request waited has ended: responds with its file, or without it. */
 static enum conn_step get_ended(struct visit *v, struct conn *c)
 {
-	return is_redirected(c) ? redirect(v, c) : find(v, c, respond_found);
+	return find(v, c, respond_found);
 }
 
 /* ---- DELETE ---- */

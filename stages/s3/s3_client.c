@@ -28,6 +28,7 @@
 #include "conf/conf_endpoint.h"
 #include "log/log.h"
 #include "s3_address.h"
+#include "s3_heads.h"
 #include "s3_list.h"
 #include "s3_sign.h"
 #include "store/checksum.h"
@@ -35,7 +36,7 @@
 #include "telemetry/counter.h"
 
 #define LIBRARY "libcurl.so.4"
-#define TAG_HEADER "x-amz-meta-darkroom-tag"
+#define SUM_HEADER "x-amz-meta-darkroom-tag"
 #define URL_MAX 7168 /* a list of keys behind one of S3_NAME_MAX, each byte escaped */
 #define HEADERS_MAX 8
 #define HEADER_LINE_MAX 2560
@@ -47,6 +48,7 @@
 #define QUEUE_MAX 4096              /* operations that wait; further ones get -EBUSY */
 #define BACKOFF_NS (50 * NS_PER_MS) /* the longest time before the second attempt */
 #define BACKOFF_MAX_NS NS_PER_S
+#define HEADS_SHARE 64 /* of limits.memory_budget that one of the heads of images may take */
 #define BREAKER_WEIGHT 16
 #define BREAKER_TIMEOUT 8 /* the weight of a request that got no answer; that of others is 1 */
 #define BREAKER_OPEN_NS NS_PER_S
@@ -63,7 +65,12 @@ struct transfer {
 	struct s3_op *op;                     /* NULL: free */
 	struct curl_slist *headers, *resolve; /* resolve: the addresses of the endpoint */
 	XXH3_state_t *sum;                    /* of the content up to what has come */
-	int err;                              /* of this side: no memory, or no room for the file */
+	unsigned piece;                       /* put: where the next byte is */
+	size_t at_piece;
+	curl_off_t moved;  /* bytes of both directions so far */
+	uint64_t moved_ns; /* when the last ones did */
+	bool is_silent;    /* it ended because of that */
+	int err;           /* of this side: no memory, or no room for the file */
 };
 
 /*
@@ -106,6 +113,7 @@ struct s3_client {
 	unsigned probes;   /* in flight */
 	struct random random;
 	struct s3_counters counters;
+	struct s3_heads *heads;
 };
 
 /* ---- libcurl ---- */
@@ -118,7 +126,7 @@ struct s3_client {
 	X(easy_init) X(easy_cleanup) X(easy_reset) X(easy_setopt) X(easy_getinfo) X(easy_header) \
 	X(easy_strerror) \
 	X(multi_init) X(multi_cleanup) X(multi_setopt) X(multi_add_handle) X(multi_remove_handle) \
-	X(multi_info_read) X(multi_perform) X(multi_poll) X(multi_wakeup)
+	X(multi_info_read) X(multi_perform) X(multi_poll) X(multi_wakeup) X(getdate)
 /* clang-format on */
 
 static struct {
@@ -328,7 +336,7 @@ static int add_headers(struct transfer *t, const struct s3_keys *keys, const cha
 	 * processors that takes half the CPU time of an MD5, which the store would return as the
 	 * entity tag. */
 	if (op->verb == S3_PUT)
-		s3_hash(op->data, op->size, hash);
+		s3_hash(op->piece, op->piece_count, hash);
 	header[n++] = (struct s3_header){ "host", c->host };
 	if (op->match[0])
 		header[n++] =
@@ -336,8 +344,8 @@ static int add_headers(struct transfer *t, const struct s3_keys *keys, const cha
 			                    op->match };
 	header[n++] = (struct s3_header){ "x-amz-content-sha256", hash };
 	header[n++] = (struct s3_header){ "x-amz-date", date };
-	if (op->verb == S3_PUT && op->tag[0])
-		header[n++] = (struct s3_header){ TAG_HEADER, op->tag };
+	if (op->verb == S3_PUT && op->sum[0])
+		header[n++] = (struct s3_header){ SUM_HEADER, op->sum };
 	if (keys->session[0])
 		header[n++] = (struct s3_header){ "x-amz-security-token", keys->session };
 	const struct s3_request request = { c->region, method_of(op), path, query,
@@ -355,6 +363,64 @@ static int add_headers(struct transfer *t, const struct s3_keys *keys, const cha
 	return err ? err : add_line(t, "expect", "");
 }
 
+/* For CURLOPT_READFUNCTION: the next bytes of what is put. */
+static size_t on_read(char *to, size_t one, size_t room, void *arg)
+{
+	struct transfer *t = arg;
+	size_t n = 0;
+
+	(void)one;
+	while (n < room && t->piece < t->op->piece_count) {
+		const struct iovec *piece = &t->op->piece[t->piece];
+		size_t left = piece->iov_len - t->at_piece, now = left < room - n ? left : room - n;
+
+		memcpy(to + n, (const char *)piece->iov_base + t->at_piece, now);
+		n += now;
+		t->at_piece += now;
+		if (now == left) {
+			t->piece++;
+			t->at_piece = 0;
+		}
+	}
+	return n;
+}
+
+/* For CURLOPT_SEEKFUNCTION: libcurl sends a request again, from its beginning, if a connection that
+ * it kept has ended. */
+static int on_seek(void *arg, curl_off_t offset, int origin)
+{
+	struct transfer *t = arg;
+
+	t->piece = 0;
+	t->at_piece = 0;
+	return offset == 0 && origin == SEEK_SET ? CURL_SEEKFUNC_OK : CURL_SEEKFUNC_FAIL;
+}
+
+/* For CURLOPT_XFERINFOFUNCTION, at least once a second: ends a transfer in which nothing moves.
+ * LOW_SPEED_LIMIT sees an average of some seconds, in which an upload is fast. */
+static int on_progress(void *arg, curl_off_t total, curl_off_t got, curl_off_t to_send,
+                       curl_off_t sent)
+{
+	struct transfer *t = arg;
+	uint64_t now = clock_ns();
+
+	(void)total, (void)to_send;
+	if (got + sent != t->moved)
+		t->moved_ns = now;
+	t->moved = got + sent;
+	t->is_silent = now - t->moved_ns > t->client->timeout_ms * NS_PER_MS;
+	return t->is_silent;
+}
+
+static curl_off_t size_of(const struct s3_op *op)
+{
+	size_t size = 0;
+
+	for (unsigned i = 0; i < op->piece_count; i++)
+		size += op->piece[i].iov_len;
+	return (curl_off_t)size;
+}
+
 static size_t on_body(char *data, size_t one, size_t size, void *arg);
 
 /* Sets the options; a handle that libcurl cannot set up has no memory. */
@@ -367,6 +433,7 @@ static int set_options(struct transfer *t, const char *url)
 	char range[48];
 	bool is_bad = false;
 
+	snprintf(range, sizeof range, "%" PRIu64 "-%" PRIu64, op->at, op->at + op->part_max - 1);
 #define SET(option, value) \
 	(is_bad |= curl.easy_setopt(t->easy, CURLOPT_##option, value) != CURLE_OK)
 	curl.easy_reset(t->easy);
@@ -386,6 +453,9 @@ static int set_options(struct transfer *t, const char *url)
 	SET(WRITEDATA, t);
 	SET(FILETIME, 1L);
 	SET(CONNECTTIMEOUT_MS, timeout_ms / 2);
+	SET(NOPROGRESS, 0L);
+	SET(XFERINFOFUNCTION, on_progress);
+	SET(XFERINFODATA, t);
 	SET(LOW_SPEED_LIMIT, (long)RATE_MIN);
 	SET(LOW_SPEED_TIME, (timeout_ms + 999) / 1000);
 	SET(TIMEOUT_MS, timeout_ms * TIMEOUTS_MAX);
@@ -393,16 +463,27 @@ static int set_options(struct transfer *t, const char *url)
 		SET(CAINFO, c->ca_file);
 		SET(CA_CACHE_TIMEOUT, -1L);
 	}
-	if (op->verb == S3_PUT) { /* not UPLOAD: a repeated request needs no callback to rewind */
-		SET(POSTFIELDSIZE_LARGE, (curl_off_t)op->size);
-		SET(POSTFIELDS, op->data);
-	}
-	if (op->part_max) {
-		snprintf(range, sizeof range, "%" PRIu64 "-%" PRIu64, op->at,
-		         op->at + op->part_max - 1);
+	if (op->part_max)
 		SET(RANGE, range);
-	}
 	SET(CUSTOMREQUEST, method_of(op));
+	return is_bad ? -ENOMEM : 0;
+}
+
+/* The same of what is put, in pieces, which POSTFIELDS cannot take. */
+static int set_upload(struct transfer *t)
+{
+	bool is_bad = false;
+
+	t->piece = 0;
+	t->at_piece = 0;
+	if (t->op->verb != S3_PUT)
+		return 0;
+	SET(UPLOAD, 1L);
+	SET(INFILESIZE_LARGE, size_of(t->op));
+	SET(READFUNCTION, on_read);
+	SET(READDATA, t);
+	SET(SEEKFUNCTION, on_seek);
+	SET(SEEKDATA, t);
 #undef SET
 	return is_bad ? -ENOMEM : 0;
 }
@@ -415,8 +496,10 @@ static int prepare(struct transfer *t, const struct s3_keys *keys)
 	char path_data[URL_MAX], query_data[URL_MAX], url_data[2 * URL_MAX];
 	struct text path, query, url;
 
-	if (op->sum)
-		XXH3_copyState(t->sum, op->sum);
+	t->moved = 0;
+	t->moved_ns = op->began_ns;
+	if (op->content)
+		XXH3_copyState(t->sum, op->content);
 	else
 		XXH3_128bits_reset(t->sum);
 	text_init(&path, path_data, sizeof path_data);
@@ -432,27 +515,9 @@ static int prepare(struct transfer *t, const struct s3_keys *keys)
 		t->resolve = curl.slist_append(NULL, c->address.line);
 	if (!err)
 		err = add_headers(t, keys, path_data, query_data);
-	return err ? err : set_options(t, url_data);
-}
-
-void s3_client_presign(struct s3_client *c, const char *key, unsigned seconds, struct text *url)
-{
-	char date[S3_DATE_MAX], path_data[URL_MAX], query_data[URL_MAX];
-	struct text path, query;
-
-	text_init(&path, path_data, sizeof path_data);
-	text_init(&query, query_data, sizeof query_data);
-	write_path(c, key, &path);
-	s3_date(time(NULL), date);
-	pthread_mutex_lock(&c->lock);
-	const struct s3_request request = {
-		.region = c->region, .method = "GET", .path = path_data, .host = c->host
-	};
-
-	s3_presign(&c->keys, &request, date, seconds, &query);
-	pthread_mutex_unlock(&c->lock);
-	text_printf(url, "%s%s?%s", c->base, path_data, query_data);
-	url->overflowed |= path.overflowed || query.overflowed;
+	if (!err)
+		err = set_options(t, url_data);
+	return err ? err : set_upload(t);
 }
 
 /* ---- the answer ---- */
@@ -465,7 +530,8 @@ static void take_field(const struct transfer *t, const char *name, char *value, 
 
 	if (curl.easy_header(t->easy, name, 0, CURLH_HEADER, -1, &header) == CURLHE_OK)
 		length = snprintf(value, size, "%s", header->value);
-	if (length <= 0 || (size_t)length >= size)
+	/* Of an empty field libcurl (7.88) gives the line end. */
+	if (length <= 0 || (size_t)length >= size || (unsigned char)value[0] <= ' ')
 		value[0] = '\0';
 }
 
@@ -551,28 +617,19 @@ static bool is_part(const struct transfer *t)
 	       last - first + 1 == op->length && (op->length == op->part_max || last + 1 == total);
 }
 
-/* Returns whether the content is what was asked for, and has the checksum of its tag if it is all,
- * or the last part of what was verified so far. */
+/* Returns whether the content is what was asked for. */
 static bool is_intact(const struct transfer *t)
 {
 	struct s3_op *op = t->op;
-	char sum[CHECKSUM_LENGTH + 1], tag[STORE_TAG_MAX];
+	char sum[CHECKSUM_LENGTH + 1];
 
 	if (!is_part(t))
 		return false;
-	take_field(t, TAG_HEADER, tag, sizeof tag);
-	/* Another content has another tag. Of a part it is the entity tag already. */
-	if (!store_tag_is_valid(tag) || (op->tag[0] && strcmp(op->tag, tag) != 0))
-		return false;
-	bool is_last = op->at + op->length == op->total;
-
+	if (op->is_right)
+		return op->is_right(op, t->sum);
+	take_field(t, SUM_HEADER, op->sum, sizeof op->sum);
 	checksum_write(t->sum, sum);
-	if (is_last && (op->sum || op->at == 0) && strncmp(sum, tag, CHECKSUM_LENGTH) != 0)
-		return false;
-	if (!is_last && op->sum)
-		XXH3_copyState(op->sum, t->sum);
-	memcpy(op->tag, tag, sizeof op->tag);
-	return true;
+	return strcmp(sum, op->sum) == 0;
 }
 
 /* Returns whether the answer is the list that was asked for. */
@@ -612,9 +669,17 @@ static int state_of(const struct s3_op *op, long status, const char *code)
 {
 	if (status == 404 && strcmp(code, "NoSuchKey") == 0)
 		return op->verb == S3_GET || op->match[0] ? -ENOENT : 0;
+	if (status == 416 && op->at) /* another, shorter object has its place */
+		return -ENOENT;
 	if (!op->match[0])
 		return 0;
 	return status == 412 ? -EEXIST : status == 501 ? -EOPNOTSUPP : 0;
+}
+
+/* Returns whether the answer is of an object that has an entity tag. */
+static bool has_tag(const struct s3_op *op)
+{
+	return op->verb == S3_DELETE || op->verb == S3_LIST || op->etag[0];
 }
 
 /* Judges an answer without an error of the connection: sets op->err and the results. */
@@ -627,11 +692,12 @@ static enum verdict judge_answer(struct transfer *t)
 	bool is_good = op->verb == S3_DELETE ? status == 204 || status == 200 : is_content(t);
 
 	take_field(t, "ETag", op->etag, sizeof op->etag);
-	if (is_good &&
-	    ((op->verb == S3_GET && !is_intact(t)) || (op->verb == S3_PUT && !op->etag[0]) ||
-	     (op->verb == S3_LIST && !is_list(t))))
+	take_field(t, "Date", what, sizeof what);
+	op->date = curl.getdate(what, NULL);
+	if (is_good && ((op->verb == S3_GET && !is_intact(t)) || !has_tag(op) ||
+	                (op->verb == S3_LIST && !is_list(t))))
 		return failed(t, S3_DAMAGED, &counters->damaged, "the answer is not right",
-		              op->verb == S3_PUT ? "entity tag" : "content", RETRY);
+		              has_tag(op) ? "content" : "entity tag", RETRY);
 	if (is_good)
 		return DONE;
 	s3_get_code(op->body.data, op->body.length, code, sizeof code);
@@ -765,6 +831,8 @@ static void end(struct transfer *t, CURLcode result)
 	struct s3_op *op = t->op;
 
 	curl.multi_remove_handle(c->multi, t->easy);
+	if (result == CURLE_ABORTED_BY_CALLBACK && t->is_silent)
+		result = CURLE_OPERATION_TIMEDOUT;
 	enum verdict verdict = judge(t, result);
 
 	if (op->err)
@@ -927,6 +995,11 @@ struct s3_counters *s3_client_counters(struct s3_client *c)
 	return &c->counters;
 }
 
+struct s3_heads *s3_client_heads(struct s3_client *c)
+{
+	return c->heads;
+}
+
 size_t s3_client_prefix_length(const struct s3_client *c)
 {
 	return strlen(c->prefix);
@@ -1023,6 +1096,8 @@ int s3_client_open(struct s3_client **out, const struct conf *conf)
 		err = find_store(c, conf);
 	if (!err)
 		err = make_transfers(c, (unsigned)conf->experiment.s3_connections);
+	if (!err)
+		err = s3_heads_new(&c->heads, conf->limits.memory_budget / HEADS_SHARE);
 	if (err) {
 		log_error("store: cannot make the client of %s: %s", conf->store.s3_endpoint,
 		          strerror(-err));
@@ -1067,6 +1142,7 @@ void s3_client_close(struct s3_client *c)
 	if (c->address.fd >= 0)
 		close(c->address.fd);
 	free(c->transfer);
+	s3_heads_free(c->heads);
 	explicit_bzero(&c->keys, sizeof c->keys);
 	pthread_mutex_destroy(&c->lock);
 	free(c);

@@ -18,9 +18,11 @@
 #include <stdint.h>
 #include <time.h>
 
+#include <sys/uio.h>
+
 #include "base/text.h"
 #include "conf/conf.h"
-#include "store/store_find.h"
+#include "store/checksum.h"
 
 #define S3_KEY_MAX 96
 #define S3_ETAG_MAX 64 /* bytes of an entity tag, with the zero */
@@ -34,28 +36,29 @@ enum s3_verb { S3_GET = 1, S3_PUT, S3_DELETE, S3_LIST, S3_VERB_COUNT };
 struct s3_op {
 	/* of the caller, which keeps all of it until done() */
 	enum s3_verb verb;
-	char key[S3_KEY_MAX]; /* below store.s3_prefix; list: the prefix of keys */
-	const char *after;    /* list: only keys behind this one; borrowed, NULL: all */
-	unsigned max;         /* list: keys, at most 1000 */
-	const void *data;     /* put: borrowed */
-	size_t size;
+	char key[S3_KEY_MAX];      /* below store.s3_prefix; list: the prefix of keys */
+	const char *after;         /* list: only keys behind this one; borrowed, NULL: all */
+	unsigned max;              /* list: keys, at most 1000 */
+	const struct iovec *piece; /* put: the content; borrowed */
+	unsigned piece_count;
 	const char *type; /* put: Content-Type; static */
 	/* put: "*": only if there is no such object; an entity tag: only if the object has it (RFC
 	 * 9110, 13.1); "": in any case */
 	char match[S3_ETAG_MAX];
-	/* put: of the content; get: the result. Of a part it is the one that is expected; "" is
-	 * none. See store_tag(). */
-	char tag[STORE_TAG_MAX];
+	/* put, and get of small objects: the checksum of the content, which the object has as
+	 * metadata; "": none */
+	char sum[CHECKSUM_LENGTH + 1];
 	/* get of a part: into a file in memory, which a busy disk does not delay, not into `body`
 	 */
 	bool to_file;
 	size_t body_max; /* get, list: of `body` */
 	/* get: at most this many bytes from `at` on (RFC 9110, 14.2), to memory; 0: all */
 	uint64_t at, part_max;
-	/* get of a part: of the content in front of it, and, if that succeeds, also of the part;
-	 * NULL: the part is not verified, unless it is all. The caller's. */
-	struct XXH3_state_s *sum;
-	bool is_once; /* it is not tried again */
+	/* get: returns whether what came is right. sum: of `content` and of what came. NULL: all of
+	 * the object came, and must have the checksum of its metadata. The client's thread. */
+	bool (*is_right)(const struct s3_op *op, const struct XXH3_state_s *sum);
+	struct XXH3_state_s *content; /* of what is in front; NULL: nothing. The caller's */
+	bool is_once;                 /* it is not tried again */
 	void (*done)(struct s3_op *op);
 	void *arg;
 	/* results */
@@ -68,6 +71,7 @@ struct s3_op {
 	uint64_t length;        /* get: bytes that came */
 	uint64_t total;         /* get: bytes of the object */
 	time_t modified;        /* get */
+	time_t date;            /* of the answer, by the store's clock */
 	struct text body;       /* get, list; also of errors: the caller calls text_fini() */
 	/* private */
 	unsigned attempts;
@@ -80,12 +84,14 @@ struct s3_op {
 struct s3_counters {
 	_Atomic uint64_t gets, puts, deletes, lists;
 	_Atomic uint64_t timeouts, broken, rejected, damaged; /* attempts that failed */
-	_Atomic uint64_t retried, failed, refused, outages, orphans;
+	_Atomic uint64_t retried, failed, refused, outages;
+	_Atomic uint64_t tombstones, foreign;
 	_Atomic uint64_t in_flight; /* operations */
 	_Atomic bool is_away;
 };
 
 struct s3_client;
+struct s3_heads;
 
 /* Makes the client, reads the keys of the account, and looks up the endpoint's addresses: also
  * while the store is away (s3_address.h). Returns 0, or -errno with the reason logged;
@@ -113,10 +119,10 @@ bool s3_client_is_away(const struct s3_client *c);
 
 struct s3_counters *s3_client_counters(struct s3_client *c);
 
+/* The heads of images that this node knows. */
+struct s3_heads *s3_client_heads(struct s3_client *c);
+
 /* Returns the bytes of store.s3_prefix, with which listed keys begin. */
 size_t s3_client_prefix_length(const struct s3_client *c);
-
-/* Appends a URL at which anyone can GET the object for `seconds`. Any thread. */
-void s3_client_presign(struct s3_client *c, const char *key, unsigned seconds, struct text *url);
 
 #endif

@@ -2,6 +2,7 @@
  */
 #include "s3_list.h"
 
+#include <inttypes.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -28,22 +29,41 @@ bool s3_list_begin(struct s3_list *l, const char *data, size_t length)
 	return is_whole != l->is_truncated;
 }
 
-/* Reads the time of an element, from its key on. */
+/* Copies the beginning of a member of an element, from its key on. Returns whether there is one. */
+static bool take_member(const char *at, const char *end, const char *name, char *to, size_t size)
+{
+	const char *stop = find(at, end, "</Contents>");
+	const char *text = stop ? find(at, stop, name) : NULL;
+
+	to[0] = '\0';
+	if (text)
+		snprintf(to, size, "%.*s", (int)(stop - text - (ptrdiff_t)strlen(name)),
+		         text + strlen(name));
+	return text != NULL;
+}
+
 static time_t read_modified(const char *at, const char *end)
 {
-	static const char begin[] = "<LastModified>";
-	const char *stop = find(at, end, "</Contents>");
-	const char *text = stop ? find(at, stop, begin) : NULL;
 	char date[20]; /* 2026-11-23T02:38:08 */
 	struct tm tm = { .tm_sec = 0 };
 
-	if (!text || stop - text < (ptrdiff_t)(sizeof begin + sizeof date))
+	if (!take_member(at, end, "<LastModified>", date, sizeof date))
 		return 0;
-	memcpy(date, text + sizeof begin - 1, sizeof date - 1);
-	date[sizeof date - 1] = '\0';
 	const char *rest = strptime(date, "%Y-%m-%dT%H:%M:%S", &tm);
 
 	return rest && !*rest ? timegm(&tm) : 0;
+}
+
+static uint64_t read_size(const char *at, const char *end)
+{
+	char text[24];
+	uint64_t size;
+	char stop;
+
+	return take_member(at, end, "<Size>", text, sizeof text) &&
+	                       sscanf(text, "%20" SCNu64 "%c", &size, &stop) == 2 && stop == '<'
+	               ? size
+	               : UINT64_MAX;
 }
 
 /* Returns the character of an entity such as "&amp;" or "&#x20;", which the length covers; 0 for
@@ -101,6 +121,7 @@ bool s3_list_next(struct s3_list *l, char key[S3_NAME_MAX])
 	l->at = end;
 	l->is_plain = strspn(key, PLAIN) == strlen(key);
 	l->modified = read_modified(end, l->end);
+	l->size = read_size(end, l->end);
 	return true;
 }
 

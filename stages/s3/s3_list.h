@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <time.h>
 
 #define S3_NAME_MAX 1025 /* bytes of a key of any bucket, with the zero */
@@ -18,6 +19,7 @@ struct s3_list {
 	bool is_truncated;    /* there are more keys behind the last one */
 	bool is_plain;        /* of the last key that was read: only such characters */
 	time_t modified;      /* of it; 0: the store does not say */
+	uint64_t size;        /* of its object, in bytes; UINT64_MAX: it does not say */
 };
 
 /* Begins to read an answer. Returns false if it is not one, or not complete. */

@@ -1,56 +1,184 @@
-/* s3_objects.c - lists, conditions and removals; all of it but keys blocks. */
+/* s3_objects.c - lists, conditions and removals. */
 #include "s3_objects.h"
 
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "base/pool.h"
-#include "s3_list.h"
-#include "store/checksum.h"
-#include "store/stored_image.h"
+#include "log/log.h"
+#include "telemetry/counter.h"
 
-#define OBJECTS_MAX 64                    /* of one image that a pass removes */
-#define LIST_MAX 1000                     /* keys in one answer */
-#define LIST_BODY_MAX (UINT64_C(2) << 20) /* bytes of it */
+#define LIST_MAX 1000       /* keys in one answer */
+#define LIST_KEY_BYTES 2048 /* of an answer, for each key */
+#define LISTS_AT_ONCE 32    /* of shards */
+#define PROBE "probe"
+#define REMOVALS_MAX 4                       /* attempts, while others change the image */
+#define PREFIX_LENGTH (sizeof S3_IMAGES + 2) /* "image/XX/" */
 
-void s3_file_key(char key[S3_KEY_MAX], const char *id, const char *name)
+/* ---- lists ---- */
+
+static struct s3_op list_op(const char *prefix, const char *after, unsigned max)
 {
-	if (strcmp(name, STORED_IMAGE) == 0)
-		snprintf(key, S3_KEY_MAX, S3_IMAGES "%.*s", ULID_LENGTH, id);
-	else
-		snprintf(key, S3_KEY_MAX, S3_FILES "%.*s/%s", ULID_LENGTH, id, name);
+	struct s3_op op = { .verb = S3_LIST, .after = *after ? after : NULL };
+
+	op.max = max < LIST_MAX ? max : LIST_MAX;
+	op.body_max = (op.max + 8) * LIST_KEY_BYTES;
+	snprintf(op.key, sizeof op.key, "%s", prefix);
+	return op;
 }
 
-int s3_list_keys(struct s3_client *c, const char *prefix, const char *after, unsigned max,
-                 s3_key_reader *each, void *arg)
+void s3_count_foreign(struct s3_client *c)
 {
-	struct s3_op op = { .verb = S3_LIST,
-		            .max = max < LIST_MAX ? max : LIST_MAX,
-		            .body_max = LIST_BODY_MAX,
-		            .after = *after ? after : NULL };
-	char key[S3_NAME_MAX] = "", last[S3_NAME_MAX];
+	counter_add_shared(&s3_client_counters(c)->foreign);
+}
+
+/* Calls `each` with the keys of an answer, and writes the last one, of which op->after may be the
+ * former value. Returns whether more is wanted, and there is more. */
+static bool read_answer(struct s3_client *c, struct s3_op *op, char last[S3_NAME_MAX],
+                        s3_key_reader *each, void *arg)
+{
 	size_t cut = s3_client_prefix_length(c);
+	bool is_wanted = true;
+	char key[S3_NAME_MAX];
 	struct s3_list list;
+
+	bool has_more = !op->err && s3_list_begin(&list, op->body.data, op->body.length);
+	while (has_more && is_wanted && s3_list_next(&list, key)) {
+		const struct s3_listed listed = { .key = key + cut,
+			                          .size = list.size,
+			                          .age_s = list.modified && op->date > list.modified
+			                                           ? op->date - list.modified
+			                                           : 0 };
+
+		strcpy(last, key + cut);
+		if (list.is_plain && strlen(listed.key) < S3_KEY_MAX)
+			is_wanted = each(&listed, arg);
+		else
+			s3_count_foreign(c);
+	}
+	text_fini(&op->body);
+	return has_more && list.is_truncated && is_wanted;
+}
+
+int s3_list_keys(struct s3_client *c, const char *prefix, unsigned max, s3_key_reader *each,
+                 void *arg)
+{
+	char last[S3_NAME_MAX] = "";
 	bool has_more = true;
+	struct s3_op op;
 
-	snprintf(op.key, sizeof op.key, "%s", prefix);
 	while (has_more) {
-		bool is_wanted = true;
-
+		op = list_op(prefix, last, max);
 		s3_client_run(c, &op, 1);
-		has_more = !op.err && s3_list_begin(&list, op.body.data, op.body.length);
-		while (has_more && is_wanted && s3_list_next(&list, key))
-			/* others are of another program */
-			if (list.is_plain && strlen(key + cut) < S3_KEY_MAX)
-				is_wanted = each(key + cut, list.modified, arg);
-		has_more = has_more && list.is_truncated && is_wanted;
-		memcpy(last, key, sizeof last);
-		op.after = last + cut;
-		text_fini(&op.body);
+		has_more = read_answer(c, &op, last, each, arg);
 	}
 	return op.err;
+}
+
+/* ---- lists of images ---- */
+
+struct merge {
+	struct s3_client *client;
+	struct store_page *page;
+	struct {
+		char last[S3_NAME_MAX]; /* the key that was read last */
+		bool is_over;
+	} shard[S3_IMAGE_SHARDS];
+};
+
+static bool is_full(const struct store_page *page)
+{
+	return page->count == page->max;
+}
+
+/* Adds an image in its place, if it belongs to the page. */
+static bool add_to_page(const struct s3_listed *listed, void *arg)
+{
+	struct merge *m = arg;
+	struct store_page *page = m->page;
+	const char *id = listed->key + PREFIX_LENGTH;
+	unsigned at = page->count;
+
+	if (!ulid_is_valid(id, strlen(id)))
+		s3_count_foreign(m->client);
+	else if (listed->size != sizeof S3_TOMBSTONE - 1 &&
+	         (!page->before[0] || strcmp(id, page->before) < 0)) {
+		while (at > 0 && strcmp(id, page->id[at - 1]) < 0)
+			at--;
+		if (at == page->max)
+			return true;
+		page->count += !is_full(page);
+		memmove(page->id[at + 1], page->id[at], (page->count - at - 1) * sizeof *page->id);
+		memcpy(page->id[at], id, sizeof *page->id);
+	}
+	return true;
+}
+
+/* Returns whether the shard may have further images of the page. */
+static bool is_wanted(const struct merge *m, unsigned shard)
+{
+	const struct store_page *page = m->page;
+	const char *at = m->shard[shard].last + PREFIX_LENGTH;
+
+	return !m->shard[shard].is_over && (!page->before[0] || strcmp(at, page->before) < 0) &&
+	       (!is_full(page) || strcmp(at, page->id[page->count - 1]) < 0);
+}
+
+/* Lists some shards from `first` on, all at once. Returns behind the last one, or -errno. */
+static int list_shards(struct merge *m, unsigned first)
+{
+	unsigned of[LISTS_AT_ONCE], n = 0;
+	struct s3_op op[LISTS_AT_ONCE];
+	char prefix[PREFIX_LENGTH + 1];
+	int err = 0;
+
+	for (; first < S3_IMAGE_SHARDS && n < LISTS_AT_ONCE; first++)
+		if (is_wanted(m, first)) {
+			snprintf(prefix, sizeof prefix, "%s", m->shard[first].last);
+			of[n] = first;
+			op[n++] = list_op(prefix, m->shard[first].last, m->page->max / 64 + 4);
+		}
+	s3_client_run(m->client, op, n);
+	for (unsigned i = 0; i < n; i++) {
+		m->shard[of[i]].is_over =
+			!read_answer(m->client, &op[i], m->shard[of[i]].last, add_to_page, m);
+		err = err ? err : op[i].err;
+	}
+	return err ? err : (int)first;
+}
+
+static bool is_any_wanted(const struct merge *m)
+{
+	unsigned shard = 0;
+
+	while (shard < S3_IMAGE_SHARDS && !is_wanted(m, shard))
+		shard++;
+	return shard < S3_IMAGE_SHARDS;
+}
+
+int s3_list_images(struct s3_client *c, struct store_page *page)
+{
+	struct merge *m = pool_get(sizeof *m);
+	int at = 0;
+
+	page->count = 0;
+	if (!m)
+		return -ENOMEM;
+	m->client = c;
+	m->page = page;
+	for (unsigned i = 0; i < S3_IMAGE_SHARDS; i++) {
+		m->shard[i].is_over = false;
+		snprintf(m->shard[i].last, S3_NAME_MAX, S3_IMAGES "%02x/%s", i, page->after);
+	}
+	while (at >= 0 && is_any_wanted(m))
+		for (at = 0; at >= 0 && at < S3_IMAGE_SHARDS;)
+			at = list_shards(m, (unsigned)at);
+	pool_put(m);
+	return at < 0 ? at : 0;
 }
 
 /* ---- one object ---- */
@@ -74,11 +202,14 @@ static bool is_same(struct s3_client *c, const char *key, const char *data, size
 static int put_if(struct s3_client *c, const char *key, const char *data, size_t size,
                   const char *match, size_t match_length, char etag[S3_ETAG_MAX])
 {
-	struct s3_op op = { .verb = S3_PUT, .data = data, .size = size, .type = "text/plain" };
+	const struct iovec content = { (void *)(uintptr_t)data, size };
+	struct s3_op op = {
+		.verb = S3_PUT, .piece = &content, .piece_count = 1, .type = "text/plain"
+	};
 
 	snprintf(op.key, sizeof op.key, "%s", key);
 	snprintf(op.match, sizeof op.match, "%.*s", (int)match_length, match);
-	checksum_of(data, size, op.tag);
+	checksum_of(data, size, op.sum);
 	s3_client_run(c, &op, 1);
 	text_fini(&op.body);
 	memcpy(etag, op.etag, S3_ETAG_MAX);
@@ -110,199 +241,128 @@ int s3_put_if(struct s3_client *c, const char *key, const char *data, size_t siz
 	return err;
 }
 
-int s3_remove_all(struct s3_client *c, struct s3_op *ops, unsigned count, unsigned *removed)
+int s3_probe(struct s3_client *c)
 {
-	int err = 0;
+	static const struct {
+		const char *data, *match;
+		int err;
+	} step[] = { { "1\n", "", 0 }, { "2\n", "*", -EEXIST }, { "3\n", "\"x\"", -EEXIST } };
+	struct s3_op alive = list_op(PROBE, "", 1);
+	char etag[S3_ETAG_MAX];
 
-	*removed = 0;
-	for (unsigned i = 0; i < count; i++)
-		ops[i].verb = S3_DELETE;
-	s3_client_run(c, ops, count);
-	for (unsigned i = 0; i < count; i++) {
-		if (ops[i].err && ops[i].err != -ENOENT)
-			err = ops[i].err;
-		*removed += !ops[i].err;
-		text_fini(&ops[i].body);
+	alive.is_once = true;
+	s3_client_run(c, &alive, 1);
+	text_fini(&alive.body);
+	int err = alive.err;
+
+	for (unsigned i = 0; !err && i < COUNT_OF(step); i++) {
+		err = s3_put_if(c, PROBE, step[i].data, strlen(step[i].data), step[i].match, etag);
+		if (err == step[i].err)
+			err = 0;
+		else if (!err)
+			err = -EOPNOTSUPP;
 	}
+	if (err == -EOPNOTSUPP)
+		log_error("store: it has no conditional PUTs (If-None-Match, If-Match), by which "
+		          "nodes do not overwrite or bring back each other's images; storing "
+		          "none: see darkroomd(8), OBJECT STORE");
 	return err;
 }
 
 int s3_remove(struct s3_client *c, const char *key)
 {
 	struct s3_op op = { .verb = S3_DELETE };
-	unsigned removed;
 
 	snprintf(op.key, sizeof op.key, "%s", key);
-	return s3_remove_all(c, &op, 1, &removed);
+	s3_client_run(c, &op, 1);
+	text_fini(&op.body);
+	return op.err == -ENOENT ? 0 : op.err;
 }
 
-struct old_keys {
-	struct s3_client *client;
-	time_t before;
-	int err;
-};
+/* ---- images ---- */
 
-static bool remove_old(const char *key, time_t modified, void *arg)
+static bool is_head(const struct s3_op *op, const struct XXH3_state_s *sum)
 {
-	struct old_keys *old = arg;
+	struct s3_head head;
 
-	if (modified && modified < old->before)
-		old->err = s3_remove(old->client, key);
-	return !old->err;
+	(void)sum;
+	return s3_head_read(&head, op->body.data, op->body.length, op->total) != -EBADMSG;
 }
 
-int s3_remove_old(struct s3_client *c, const char *prefix, time_t before)
+struct s3_op s3_head_op(const char *id)
 {
-	struct old_keys old = { .client = c, .before = before };
-	int err = s3_list_keys(c, prefix, "", LIST_MAX, remove_old, &old);
+	struct s3_op op = { .verb = S3_GET,
+		            .part_max = S3_HEAD_MAX,
+		            .body_max = S3_HEAD_MAX,
+		            .is_right = is_head };
 
-	return err ? err : old.err;
+	s3_image_key(op.key, id);
+	return op;
 }
 
-/* ---- objects without an image ---- */
-
-struct pass {
-	struct s3_client *client;
-	time_t newest; /* an object that was changed later does not count */
-	unsigned seen; /* keys */
-	char last[S3_KEY_MAX];
-	unsigned count;
-	char id[S3_ORPHANS_KEYS][ULID_LENGTH + 1]; /* with old objects; then those without image */
-	unsigned at, kept;                         /* of comparing */
-	unsigned op_count;
-	struct s3_op op[OBJECTS_MAX]; /* removals */
-};
-
-static bool is_old(const struct pass *p, time_t modified)
+int s3_image_remove(struct s3_client *c, const char *id, bool may_come, uint64_t *expires)
 {
-	return modified > 0 && modified <= p->newest; /* 0: the store does not tell */
-}
+	int err = -EEXIST;
 
-static bool add_old(const char *key, time_t modified, void *arg)
-{
-	struct pass *p = arg;
-	char id[ULID_LENGTH + 1];
+	*expires = 0;
+	for (unsigned i = 0; err == -EEXIST && i < REMOVALS_MAX; i++) {
+		struct s3_op op = s3_head_op(id);
+		char etag[S3_ETAG_MAX];
+		struct s3_head head;
 
-	snprintf(p->last, sizeof p->last, "%s", key);
-	snprintf(id, sizeof id, "%.*s", ULID_LENGTH, key + sizeof S3_FILES - 1);
-	if (is_old(p, modified) && ulid_is_valid(id, strlen(id)) &&
-	    (!p->count || strcmp(p->id[p->count - 1], id) != 0))
-		memcpy(p->id[p->count++], id, sizeof id);
-	return ++p->seen < S3_ORPHANS_KEYS;
-}
-
-/* Keeps those before the id of an image; both lists are sorted. */
-static void keep_before(struct pass *p, const char *id)
-{
-	for (; p->at < p->count && (!id || strcmp(p->id[p->at], id) < 0); p->at++)
-		memmove(p->id[p->kept++], p->id[p->at], ULID_LENGTH + 1);
-}
-
-static bool drop_image(const char *key, time_t modified, void *arg)
-{
-	struct pass *p = arg;
-	const char *id = key + sizeof S3_IMAGES - 1;
-
-	(void)modified;
-	keep_before(p, id);
-	p->at += p->at < p->count && strcmp(p->id[p->at], id) == 0;
-	return p->at < p->count;
-}
-
-/* Leaves out what has an image. */
-static int compare(struct pass *p)
-{
-	char before[S3_KEY_MAX];
-
-	if (!p->count)
-		return 0;
-	snprintf(before, sizeof before, S3_IMAGES "%.*s", ULID_LENGTH - 1, p->id[0]);
-	int err = s3_list_keys(p->client, S3_IMAGES, before, S3_ORPHANS_KEYS, drop_image, p);
-
-	keep_before(p, NULL);
-	p->count = p->kept;
-	return err;
-}
-
-static bool add_removal(const char *key, time_t modified, void *arg)
-{
-	struct pass *p = arg;
-
-	if (!is_old(p, modified))
-		return true;
-	p->op[p->op_count] = (struct s3_op){ .verb = S3_DELETE };
-	snprintf(p->op[p->op_count++].key, S3_KEY_MAX, "%s", key);
-	return p->op_count < OBJECTS_MAX;
-}
-
-/* Removes what is old of an image that is not stored. Its objects are listed again, because they
- * may have been put again meanwhile. Returns the objects removed or -errno. */
-static int remove_one(struct pass *p, const char *id)
-{
-	struct s3_op image = { .verb = S3_GET, .body_max = STORED_IMAGE_MAX };
-	char prefix[S3_KEY_MAX];
-	unsigned removed;
-
-	s3_file_key(image.key, id, STORED_IMAGE);
-	s3_client_run(p->client, &image, 1);
-	text_fini(&image.body);
-	if (image.err != -ENOENT)
-		return image.err; /* 0: it is stored */
-	p->op_count = 0;
-	snprintf(prefix, sizeof prefix, S3_FILES "%s/", id);
-	int err = s3_list_keys(p->client, prefix, "", OBJECTS_MAX, add_removal, p);
-
-	if (err)
-		return err;
-	err = s3_remove_all(p->client, p->op, p->op_count, &removed);
-	atomic_fetch_add_explicit(&s3_client_counters(p->client)->orphans, removed,
-	                          memory_order_relaxed);
-	return err ? err : (int)removed;
-}
-
-/* Where the next pass begins. */
-static void move_on(struct s3_orphans *o, const struct pass *p, unsigned done)
-{
-	if (done < p->count) /* '0' follows '/' */
-		snprintf(o->after, sizeof o->after, S3_FILES "%s0", p->id[done - 1]);
-	else if (p->seen >= S3_ORPHANS_KEYS)
-		memcpy(o->after, p->last, sizeof o->after);
-	else
-		o->after[0] = '\0';
-}
-
-static int run(struct pass *p, struct s3_orphans *o, bool (*is_known)(void *arg, const char *id),
-               void *arg)
-{
-	unsigned done = 0;
-	int removed = 0,
-	    err = s3_list_keys(p->client, S3_FILES, o->after, S3_ORPHANS_KEYS, add_old, p);
-
-	if (!err)
-		err = compare(p);
-	for (; !err && done < p->count && done < S3_ORPHANS_IMAGES; done++) {
-		int n = is_known(arg, p->id[done]) ? 0 : remove_one(p, p->id[done]);
-
-		removed += n > 0 ? n : 0;
-		err = n < 0 ? n : 0;
+		s3_client_run(c, &op, 1); /* [D1] */
+		err = op.err ? op.err : s3_head_read(&head, op.body.data, op.body.length, op.total);
+		text_fini(&op.body);
+		if (err && !(op.err == -ENOENT && may_come))
+			return err;
+		*expires = err ? 0 : head.expires;
+		/* [D2], or [D3] if it is not there */
+		err = s3_put_if(c, op.key, S3_TOMBSTONE, sizeof S3_TOMBSTONE - 1,
+		                err ? "*" : op.etag, etag);
 	}
-	if (!err)
-		move_on(o, p, done);
-	return err ? err : removed;
+	return err == -EEXIST ? -EAGAIN : err;
 }
 
-int s3_orphans_remove(struct s3_client *c, struct s3_orphans *o,
-                      bool (*is_known)(void *arg, const char *id), void *arg)
+/* ---- tombstones ---- */
+
+struct looking {
+	struct s3_client *client;
+	int err, removed;
+};
+
+static bool remove_old(const struct s3_listed *listed, void *arg)
 {
-	struct pass *p = pool_get(sizeof *p);
+	struct looking *l = arg;
+	const char *id = listed->key + PREFIX_LENGTH;
 
-	if (!p)
-		return -ENOMEM;
-	memset(p, 0, sizeof *p);
-	p->client = c;
-	p->newest = time(NULL) - S3_ORPHANS_AGE_S;
-	int removed = run(p, o, is_known, arg);
+	if (listed->size != sizeof S3_TOMBSTONE - 1 || listed->age_s < S3_TOMBSTONE_AGE_S ||
+	    !ulid_is_valid(id, strlen(id)))
+		return true;
+	l->err = s3_remove(l->client, listed->key); /* [T1] */
+	l->removed += !l->err;
+	if (!l->err)
+		counter_add_shared(&s3_client_counters(l->client)->tombstones);
+	return !l->err;
+}
 
-	pool_put(p);
-	return removed;
+int s3_tombstones_remove(struct s3_client *c, struct s3_round *round)
+{
+	struct looking l = { .client = c };
+
+	for (unsigned i = 0; i < S3_ROUND_PAGES && !l.err; i++) {
+		char prefix[PREFIX_LENGTH + 1];
+
+		snprintf(prefix, sizeof prefix, S3_IMAGES "%02x/", round->shard);
+		struct s3_op op = list_op(prefix, round->after, LIST_MAX);
+
+		s3_client_run(c, &op, 1);
+		bool has_more = read_answer(c, &op, round->after, remove_old, &l);
+
+		l.err = op.err ? op.err : l.err;
+		if (has_more || l.err)
+			continue;
+		round->after[0] = '\0';
+		round->shard = (round->shard + 1) % S3_IMAGE_SHARDS;
+	}
+	return l.err ? l.err : l.removed;
 }

@@ -1,12 +1,12 @@
 /*
- * s3_objects.h - the keys of an image's objects, lists of them, and single objects.
+ * s3_objects.h - lists of keys, single small objects, and the heads of images.
  *
  * Keys below store.s3_prefix:
- *   image/<id>          image.json, which makes the image visible
- *   file/<id>/<name>    its other files, such as medium.jpg
+ *   image/<shard>/<id>    an image, or the mark that it was removed (s3_image.h)
+ *   keys/<hash>           a record of an Idempotency-Key, which has its checksum as metadata
+ *   probe                 of s3_probe()
  *   expiry/<second>.<id>  a note of an image that ends by itself, sorted by time
- * An object has the checksum and the end of its image as metadata, in the form of store_tag().
- * Several daemons may use one bucket. Any thread.
+ * Several daemons may use one bucket. Any thread; all calls block.
  */
 #ifndef DARKROOM_S3_OBJECTS_H
 #define DARKROOM_S3_OBJECTS_H
@@ -16,60 +16,74 @@
 #include <time.h>
 
 #include "s3_client.h"
+#include "s3_image.h"
+#include "s3_list.h"
+#include "store/store_page.h"
 
-#define S3_IMAGES "image/"
-#define S3_FILES "file/"
 #define S3_EXPIRY "expiry/"
 
-/* Writes the key of a file of an image, which may be image.json. */
-void s3_file_key(char key[S3_KEY_MAX], const char *id, const char *name);
+/* ---- lists ---- */
 
-/* Gets a key, and when its object was put; 0: the store has not told that. Returns false to end. */
-typedef bool s3_key_reader(const char *key, time_t modified, void *arg);
+struct s3_listed {
+	const char *key; /* of letters, digits and -._/, and shorter than S3_KEY_MAX */
+	uint64_t size;   /* UINT64_MAX: the store has not told it */
+	time_t age_s;    /* since it was put, by the store's clock alone; 0: unknown */
+};
 
-/* Calls `each` with the keys that begin with the prefix, in order, until it returns false. after:
- * the key before the first one; modified: 0 if the store does not tell. Returns 0 or -errno.
- * Blocks. */
-int s3_list_keys(struct s3_client *c, const char *prefix, const char *after, unsigned max,
-                 s3_key_reader *each, void *arg);
+/* Returns false to end the list. */
+typedef bool s3_key_reader(const struct s3_listed *listed, void *arg);
+
+/* Calls `each` with the keys that begin with the prefix, in order, until it returns false. max:
+ * keys in one answer. Returns 0 or -errno. */
+int s3_list_keys(struct s3_client *c, const char *prefix, unsigned max, s3_key_reader *each,
+                 void *arg);
+
+/* Counts a key that is not of this daemon. */
+void s3_count_foreign(struct s3_client *c);
+
+/* Lists the first images between the page's bounds, oldest first, by merging the lists of all
+ * shards: it takes a request for each shard at least. Images may be removed meanwhile. Returns 0
+ * or -errno. */
+int s3_list_images(struct s3_client *c, struct store_page *page);
+
+/* ---- small objects ---- */
 
 /* Puts a small object, only if there is none with the key (match: "*"), or only if it has the
- * entity tag. The content must be that of no other writer: if an answer was lost, it tells whether
- * the object is this one. Returns 0 with its entity tag, or -errno: -EEXIST if the condition does
- * not hold, -ENOENT if there is no object with an entity tag, -EAGAIN after conflicts with other
- * writers, -EOPNOTSUPP if the store has no such requests, or as struct s3_op. Blocks. */
+ * entity tag. The content must be that of no other writer, or be as good: if an answer was lost, it
+ * tells whether the object is this one. Returns 0 with its entity tag, or -errno: -EEXIST if the
+ * condition does not hold, -ENOENT if there is no object with an entity tag, -EAGAIN after
+ * conflicts with other writers, -EOPNOTSUPP if the store has no such requests, or as struct s3_op.
+ */
 int s3_put_if(struct s3_client *c, const char *key, const char *data, size_t size,
               const char *match, char etag[S3_ETAG_MAX]);
 
-/* Removes objects, whose keys are those of the operations. Returns 0, also if there is none, or the
- * error of one; *removed are those without an error. Blocks. */
-int s3_remove_all(struct s3_client *c, struct s3_op *ops, unsigned count, unsigned *removed);
+/* Tries whether the store has conditional PUTs. Returns 0; -EOPNOTSUPP if it has not, or answers as
+ * if they did not hold, with the reason logged; or -errno, and nothing is known. */
+int s3_probe(struct s3_client *c);
 
-/* Removes an object. Returns as s3_remove_all(). Blocks. */
+/* Removes an object, whatever it is. Returns 0, also if there is none, or -errno. */
 int s3_remove(struct s3_client *c, const char *key);
 
-/* Removes the objects whose keys begin with the prefix, and that were put before that time. Returns
- * 0 or -errno. Blocks. */
-int s3_remove_old(struct s3_client *c, const char *prefix, time_t before);
+/* ---- images ---- */
 
-/* ---- objects without an image ---- */
+/* Makes an operation that reads the head of an image, and as much as that has at most. */
+struct s3_op s3_head_op(const char *id);
 
-/* Their node ended while it put an image, or could not remove them. A pass looks at one list of
- * S3_ORPHANS_KEYS objects and removes those of S3_ORPHANS_IMAGES images at most; the next pass
- * continues behind it. An object counts only from S3_ORPHANS_AGE_S on, by the store's time of it,
- * so no upload is still at it. */
-#define S3_ORPHANS_KEYS 1000
-#define S3_ORPHANS_IMAGES 16
-#define S3_ORPHANS_AGE_S (7 * 86400)
+/* Removes an image by putting S3_TOMBSTONE in its place. may_come: a PUT of it may still take
+ * effect, so it is removed also if it is not there. Returns 0, *expires being that of the image;
+ * -ENOENT if there is none; or -errno. */
+int s3_image_remove(struct s3_client *c, const char *id, bool may_come, uint64_t *expires);
 
-/* Where the next pass begins. Zeroed: at the beginning. */
-struct s3_orphans {
-	char after[S3_KEY_MAX];
+/* Where the next look for old tombstones begins. Zeroed: at the beginning. */
+struct s3_round {
+	unsigned shard;
+	char after[S3_NAME_MAX];
 };
 
-/* Makes a pass. is_known(): the image may still be stored. Returns the objects removed, or -errno.
- * One thread; blocks. */
-int s3_orphans_remove(struct s3_client *c, struct s3_orphans *o,
-                      bool (*is_known)(void *arg, const char *id), void *arg);
+#define S3_ROUND_PAGES 16 /* lists of a look, each of up to 1000 keys */
+
+/* Removes those of the next lists that are older than S3_TOMBSTONE_AGE_S. Returns their number, or
+ * -errno. One thread. */
+int s3_tombstones_remove(struct s3_client *c, struct s3_round *round);
 
 #endif

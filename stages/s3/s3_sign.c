@@ -59,13 +59,14 @@ static void print_hex(const uint8_t digest[SHA256_DIGEST_SIZE], char hex[S3_HASH
 	hex[S3_HASH_MAX - 1] = '\0';
 }
 
-void s3_hash(const void *data, size_t size, char hex[S3_HASH_MAX])
+void s3_hash(const struct iovec *piece, unsigned count, char hex[S3_HASH_MAX])
 {
 	uint8_t digest[SHA256_DIGEST_SIZE];
 	struct sha256_ctx hash;
 
 	sha256_init(&hash);
-	sha256_update(&hash, size, data);
+	for (unsigned i = 0; i < count; i++)
+		sha256_update(&hash, piece[i].iov_len, piece[i].iov_base);
 	sha256_digest(&hash, sizeof digest, digest);
 	print_hex(digest, hex);
 }
@@ -167,35 +168,6 @@ bool s3_sign(const struct s3_keys *keys, const struct s3_request *r, const char 
 	                 scope, names, signature);
 
 	return n > 0 && n < S3_AUTHORIZATION_MAX;
-}
-
-void s3_presign(const struct s3_keys *keys, const struct s3_request *r, const char *date,
-                unsigned seconds, struct text *query)
-{
-	const struct s3_header host = { "host", r->host };
-	char scope[SCOPE_MAX], signature[S3_HASH_MAX];
-	struct s3_request presigned = *r;
-
-	if (!write_scope(r, date, scope)) {
-		query->overflowed = true;
-		return;
-	}
-	text_puts(query, "X-Amz-Algorithm=" ALGORITHM "&X-Amz-Credential=");
-	s3_escape(query, keys->id, false);
-	text_puts(query, "%2F");
-	s3_escape(query, scope, false);
-	text_printf(query, "&X-Amz-Date=%s&X-Amz-Expires=%u", date, seconds);
-	if (keys->session[0]) {
-		text_puts(query, "&X-Amz-Security-Token=");
-		s3_escape(query, keys->session, false);
-	}
-	text_puts(query, "&X-Amz-SignedHeaders=host");
-	presigned.query = query->data;
-	presigned.header = &host;
-	presigned.header_count = 1;
-	presigned.body_hash = S3_UNSIGNED;
-	sign_request(keys, &presigned, "host", date, scope, signature);
-	text_printf(query, "&X-Amz-Signature=%s", signature);
 }
 
 /* ---- the keys of an account ---- */

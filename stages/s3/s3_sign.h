@@ -13,6 +13,8 @@
 #include <stddef.h>
 #include <time.h>
 
+#include <sys/uio.h>
+
 #include "base/text.h"
 
 #define S3_DATE_MAX 17                 /* "20130524T000000Z", with its zero */
@@ -60,8 +62,8 @@ struct s3_request {
 /* Appends text with all bytes escaped but letters, digits and -._~, and slashes if they stay. */
 void s3_escape(struct text *to, const char *text, bool keeps_slashes);
 
-/* Writes the SHA-256 of content. */
-void s3_hash(const void *data, size_t size, char hex[S3_HASH_MAX]);
+/* Writes the SHA-256 of content in pieces. */
+void s3_hash(const struct iovec *piece, unsigned count, char hex[S3_HASH_MAX]);
 
 /* Writes a time as x-amz-date has it. */
 void s3_date(time_t when, char date[S3_DATE_MAX]);
@@ -70,10 +72,5 @@ void s3_date(time_t when, char date[S3_DATE_MAX]);
  * headers. Returns false if it would be too long. */
 bool s3_sign(const struct s3_keys *keys, const struct s3_request *r, const char *date,
              char authorization[S3_AUTHORIZATION_MAX]);
-
-/* Appends the query of a URL that anyone can GET for `seconds` after the date. Only region,
- * method, path and host of the request count. */
-void s3_presign(const struct s3_keys *keys, const struct s3_request *r, const char *date,
-                unsigned seconds, struct text *query);
 
 #endif

@@ -1,22 +1,34 @@
-/* s3_stream.c - one operation for each part. */
+/* s3_stream.c - one operation for the head of an image, and one for each part of a file. */
 #include "s3_stream.h"
 
 #include <errno.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <xxhash.h>
 
 #include "base/check.h"
 #include "base/pool.h"
+#include "s3_heads.h"
 #include "s3_objects.h"
 #include "store/checksum.h"
+#include "store/directory.h"
+
+#define HEADS_MAX 2 /* that are read for one GET, because the object has changed */
 
 struct s3_stream {
 	struct s3_client *client;
 	struct s3_op op; /* of the part that was read last */
-	uint64_t end;    /* of what is read */
-	bool has_large;  /* parts */
+	char name[STORED_NAME_MAX];
+	struct s3_known_head known;
+	unsigned heads_read;
+	int state;                        /* of the head that came: as s3_head_read() */
+	const struct s3_section *section; /* of the file, in `known`; NULL: there is none */
+	uint64_t end;                     /* of what is read; from the object's beginning */
+	bool has_large;                   /* parts */
 	struct store_found *found;
 	void (*done)(void *arg);
 	void *arg;
@@ -33,9 +45,11 @@ void s3_stream_free(void *of_stream)
 	/* Relaxed: it is only a number. */
 	if (stream->has_large)
 		atomic_fetch_sub_explicit(&large_parts, 1, memory_order_relaxed);
-	XXH3_freeState(stream->op.sum);
+	XXH3_freeState(stream->op.content);
 	pool_put(stream);
 }
+
+/* ---- parts ---- */
 
 /* Returns the bytes of the next part. */
 static uint64_t part_max(struct s3_stream *stream)
@@ -49,100 +63,237 @@ static uint64_t part_max(struct s3_stream *stream)
 	return stream->has_large ? S3_LARGE_PART_MAX : S3_PART_MAX;
 }
 
-/* Reads op.part_max bytes from op.at on. */
-static void read_part(struct s3_stream *stream, struct store_found *found, void (*done)(void *arg),
-                      void *arg)
+/* Returns whether the part is of another object than the head. */
+static bool is_other(const struct s3_stream *stream)
 {
-	stream->found = found;
-	stream->done = done;
-	stream->arg = arg;
-	s3_client_submit(stream->client, &stream->op);
+	return strcmp(stream->op.etag, stream->known.etag) != 0;
+}
+
+static bool part_is_right(const struct s3_op *op, const XXH3_state_t *sum)
+{
+	const struct s3_stream *stream = op->arg;
+	const struct s3_section *s = stream->section;
+	char own[CHECKSUM_LENGTH + 1];
+
+	if (is_other(stream))
+		return true; /* the caller sees it */
+	if (op->length != op->part_max)
+		return false;
+	if (op->content && op->at + op->length == s->at + s->bytes) {
+		checksum_write(sum, own);
+		return strcmp(own, s->sum) == 0;
+	}
+	if (op->content)
+		XXH3_copyState(op->content, sum);
+	return true;
+}
+
+/* Reads the bytes from `at` on, to the end of what is wanted or `max` of them. */
+static void read_part(struct s3_stream *stream, uint64_t at, uint64_t max,
+                      void (*done)(struct s3_op *op))
+{
+	struct s3_op *op = &stream->op;
+
+	op->at = at;
+	op->part_max = stream->end - at < max ? stream->end - at : max;
+	op->to_file = true;
+	op->is_right = part_is_right;
+	op->done = done;
+	s3_client_submit(stream->client, op);
 }
 
 static void part_done(struct s3_op *op)
 {
 	struct s3_stream *stream = op->arg;
 
+	text_fini(&op->body);
+	if (!op->err && is_other(stream)) {
+		close(op->fd);
+		op->err = S3_DAMAGED;
+	}
 	stream->found->fd = op->err ? op->err : op->fd;
 	stream->found->held = op->length;
-	text_fini(&op->body);
 	stream->done(stream->arg);
 }
 
 void s3_stream_next(struct store_found *found, void (*done)(void *arg), void *arg)
 {
 	struct s3_stream *stream = found->stream;
-	struct s3_op *op = &stream->op;
-	uint64_t max = part_max(stream);
+	const struct s3_op *op = &stream->op;
 
-	op->at += op->length;
-	assert(op->at < stream->end);
-	op->part_max = stream->end - op->at < max ? stream->end - op->at : max;
-	op->done = part_done;
-	read_part(stream, found, done, arg);
+	stream->found = found;
+	stream->done = done;
+	stream->arg = arg;
+	assert(op->at + op->length < stream->end);
+	read_part(stream, op->at + op->length, part_max(stream), part_done);
 }
 
 void s3_stream_seek(struct s3_stream *stream, uint64_t at, uint64_t end)
 {
-	XXH3_freeState(stream->op.sum);
-	stream->op.sum = NULL;
-	stream->op.at = at;
+	XXH3_freeState(stream->op.content);
+	stream->op.content = NULL;
+	stream->op.at = stream->section->at + at;
 	stream->op.length = 0;
-	stream->end = end;
+	stream->end = stream->section->at + end;
 }
 
 /* ---- the first part ---- */
 
-static void find_done(struct s3_op *op)
+/* Tells what was found, and ends the stream unless it has more. fd: or -errno. */
+static void finish(struct s3_stream *stream, int fd, uint64_t held)
 {
-	struct s3_stream *stream = op->arg;
+	const struct s3_section *s = stream->section;
 	struct store_found *found = stream->found;
 	void (*done)(void *arg) = stream->done;
 	void *arg = stream->arg;
 
 	/* Of an image that waits for the store, the store need not be asked. */
-	int err = op->err == S3_AWAY && found->is_spooled ? -ENOENT : op->err;
-
-	*found = (struct store_found){ .fd = err ? err : op->fd,
-		                       .size = op->total,
-		                       .held = op->length,
-		                       .modified = op->modified,
-		                       .is_spooled = found->is_spooled };
-	text_fini(&op->body);
-	if (!op->err) {
-		found->expires = store_tag_expires(op->tag);
-		memcpy(found->tag, op->tag, CHECKSUM_LENGTH);
+	if (fd == S3_AWAY && found->is_spooled)
+		fd = -ENOENT;
+	*found = (struct store_found){ .fd = fd, .is_spooled = found->is_spooled };
+	if (fd >= 0) {
+		found->size = s->bytes;
+		found->held = held;
+		found->modified = stream->known.modified;
+		found->expires = stream->known.head.expires;
+		memcpy(found->tag, s->sum, CHECKSUM_LENGTH);
 	}
-	if (!op->err && op->length < op->total) {
-		stream->end = op->total;
+	if (fd >= 0 && held < s->bytes)
 		found->stream = stream;
-	} else {
+	else
 		s3_stream_free(stream);
-	}
 	done(arg);
+}
+
+static void read_head(struct s3_stream *stream);
+
+static void first_part_done(struct s3_op *op)
+{
+	struct s3_stream *stream = op->arg;
+	bool has_changed = op->err ? op->err == -ENOENT : is_other(stream);
+
+	text_fini(&op->body);
+	if (!op->err && has_changed)
+		close(op->fd);
+	if (!has_changed)
+		finish(stream, op->err ? op->err : op->fd, op->length);
+	else if (stream->heads_read < HEADS_MAX)
+		read_head(stream);
+	else
+		finish(stream, S3_DAMAGED, 0);
+}
+
+static void read_section(struct s3_stream *stream)
+{
+	XXH3_128bits_reset(stream->op.content);
+	stream->end = stream->section->at + stream->section->bytes;
+	read_part(stream, stream->section->at, S3_PART_MAX, first_part_done); /* [R2] */
+}
+
+/* ---- the head ---- */
+
+/* Returns whether the file came with the head. */
+static bool has_content(const struct s3_stream *stream)
+{
+	const struct s3_section *s = stream->section;
+
+	return s && s->at + s->bytes <= stream->op.body.length;
+}
+
+static bool head_is_right(const struct s3_op *op, const XXH3_state_t *of_all)
+{
+	struct s3_stream *stream = op->arg;
+	struct s3_head *head = &stream->known.head;
+	char sum[CHECKSUM_LENGTH + 1];
+
+	(void)of_all;
+	stream->state = s3_head_read(head, op->body.data, op->body.length, op->total);
+	stream->section = stream->state ? NULL : s3_head_find(head, stream->name);
+	if (!has_content(stream))
+		return stream->state != -EBADMSG;
+	checksum_of(op->body.data + stream->section->at, stream->section->bytes, sum);
+	return strcmp(sum, stream->section->sum) == 0;
+}
+
+/* Returns the file, which came with the head, in a file in memory; or -errno. */
+static int copy_content(const struct s3_stream *stream)
+{
+	int fd = memfd_create("s3", MFD_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	int err = directory_write_all(fd, stream->op.body.data + stream->section->at,
+	                              stream->section->bytes);
+
+	if (err)
+		close(fd);
+	return err ? err : fd;
+}
+
+static void head_done(struct s3_op *op)
+{
+	struct s3_stream *stream = op->arg;
+	int err = op->err ? op->err : stream->state;
+
+	if (!err) {
+		memcpy(stream->known.etag, op->etag, sizeof op->etag);
+		stream->known.modified = op->modified;
+		s3_heads_keep(s3_client_heads(stream->client), &stream->known);
+		err = stream->section ? 0 : -ENOENT;
+	}
+	bool is_here = !err && has_content(stream);
+	int fd = is_here ? copy_content(stream) : err;
+
+	text_fini(&op->body);
+	if (is_here || err)
+		finish(stream, fd, fd >= 0 ? stream->section->bytes : 0);
+	else
+		read_section(stream);
+}
+
+static void read_head(struct s3_stream *stream)
+{
+	struct s3_op *op = &stream->op;
+	bool is_json = strcmp(stream->name, STORED_IMAGE) == 0;
+
+	stream->heads_read++;
+	op->at = 0;
+	op->part_max = op->body_max = is_json ? S3_HEAD_MAX : S3_FIRST_MAX;
+	op->to_file = false;
+	op->is_right = head_is_right;
+	op->done = head_done;
+	s3_client_submit(stream->client, op); /* [R1] */
 }
 
 void s3_stream_find(struct s3_client *c, const char *id, const char *name,
                     struct store_found *found, void (*done)(void *arg), void *arg)
 {
 	struct s3_stream *stream = pool_get(sizeof *stream);
-	XXH3_state_t *sum = XXH3_createState();
+	XXH3_state_t *content = XXH3_createState();
 
-	if (!stream || !sum) {
-		XXH3_freeState(sum);
+	if (!stream || !content) {
+		XXH3_freeState(content);
 		pool_put(stream);
 		found->fd = -ENOMEM;
 		done(arg);
 		return;
 	}
-	XXH3_128bits_reset(sum);
-	*stream = (struct s3_stream){ .client = c,
-		                      .op = { .verb = S3_GET,
-		                              .to_file = true,
-		                              .part_max = S3_PART_MAX,
-		                              .sum = sum,
-		                              .done = find_done,
-		                              .arg = stream } };
-	s3_file_key(stream->op.key, id, name);
-	read_part(stream, found, done, arg);
+	XXH3_128bits_reset(content);
+	*stream = (struct s3_stream){
+		.client = c,
+		.op = { .verb = S3_GET, .content = content, .arg = stream },
+		.found = found,
+		.done = done,
+		.arg = arg,
+	};
+	s3_image_key(stream->op.key, id);
+	snprintf(stream->name, sizeof stream->name, "%s", name);
+	snprintf(stream->known.id, sizeof stream->known.id, "%s", id);
+	/* What image.json says is also whether the image is there. */
+	if (strcmp(name, STORED_IMAGE) != 0 && s3_heads_find(s3_client_heads(c), &stream->known))
+		stream->section = s3_head_find(&stream->known.head, name);
+	if (stream->section)
+		read_section(stream);
+	else
+		read_head(stream);
 }

@@ -1,10 +1,12 @@
 /*
- * s3_stream.h - the content of an object, which is sent while it is read.
+ * s3_stream.h - a file of an image, which is sent while it is read.
  *
- * It is read in parts (RFC 9110, 14.2), each when the client has taken the one before. So it needs
- * little memory, and a slow client holds no connection to the store. The last part is given away
- * only if all content has the checksum that it was stored with. Of a range that the client has
- * asked for, that cannot be told.
+ * The head of the image (s3_image.h) tells where the file is. If this node does not know it, the
+ * first request gets the beginning of the object, which often has the file as well. The file is
+ * read in parts (RFC 9110, 14.2), each when the client has taken the one before. So it needs little
+ * memory, and a slow client holds no connection to the store. A part whose object has another
+ * entity tag than the head is not given away, nor is the last part unless all content has its
+ * checksum. Of a range that the client has asked for, that cannot be told.
  */
 #ifndef DARKROOM_S3_STREAM_H
 #define DARKROOM_S3_STREAM_H
@@ -13,6 +15,7 @@
 
 #include "store/store_find.h"
 
+#define S3_FIRST_MAX ((size_t)64 << 10)   /* bytes of the object that come with its head */
 #define S3_PART_MAX (UINT64_C(256) << 10) /* bytes of the first part; few objects have others */
 /* Of the others, since each costs a request. Further streams get parts of S3_PART_MAX. */
 #define S3_LARGE_PART_MAX (UINT64_C(2) << 20)

@@ -12,6 +12,7 @@
 #include "base/round.h"
 #include "log/log.h"
 #include "s3/s3_client.h"
+#include "s3/s3_objects.h"
 #include "store/directory.h"
 #include "store/spool.h"
 #include "store/stored_image.h"
@@ -226,6 +227,15 @@ uint64_t storage_look(struct storage *st, bool is_spooled)
 
 /* ---- images ---- */
 
+int storage_examine(struct storage *st)
+{
+	int err = st->objects && !st->is_fit && !storage_is_away(st) ? s3_probe(st->objects) : 1;
+
+	if (!err)
+		st->is_fit = true;
+	return err == -EOPNOTSUPP ? err : 0;
+}
+
 void storage_put(struct storage *st, struct store_item *items, unsigned count)
 {
 	if (st->class->is_shared && count && items[0].place == STORE_SPOOL)
@@ -238,8 +248,16 @@ int storage_remove(struct storage *st, const char *id)
 {
 	if (storage_is_away(st))
 		return S3_AWAY;
-	int spool_err = spooling_remove(st, id), image_err = st->class->remove(st, id);
+	/* A spooled image may still come into an S3 store, so it is removed there first. Of files,
+	 * recovery takes one out of the spool, and puts it back into the store. */
+	int image_err = st->class->is_shared ? st->class->remove(st, id) : 0;
 
+	if (image_err && image_err != -ENOENT)
+		return image_err;
+	int spool_err = spooling_remove(st, id); /* [D4] */
+
+	if (!st->class->is_shared)
+		image_err = st->class->remove(st, id);
 	if (spool_err && spool_err != -ENOENT)
 		return spool_err;
 	return image_err == -ENOENT ? spool_err : image_err;

@@ -41,13 +41,13 @@ struct storage {
 	const struct store_class *class;
 	struct store *files;       /* borrowed; with an S3 store, they are its spool */
 	struct s3_client *objects; /* NULL: there is no S3 store */
+	_Atomic bool is_fit;       /* it has conditional PUTs */
 	struct spooling spooling;
 };
 
 #define SPOOLING_FULL (-EXFULL) /* an error: store.s3_spool_bytes are used */
 
 #define STORAGE_READ_MAX 100
-#define STORAGE_URL_MAX 1400
 
 /* Gets the text of an image.json, and when the image ends by itself, as store_tag(). */
 typedef void storage_reader(const char *data, size_t length, uint64_t expires, void *arg);
@@ -92,10 +92,6 @@ struct store_class {
 	 * thread; otherwise not at all. */
 	void (*find)(struct storage *st, const char *id, const char *name,
 	             struct store_found *found, void (*done)(void *arg), void *arg);
-
-	/* Appends a URL at which anyone can GET a variant for some minutes. Does not block. NULL:
-	 * no image has a URL. */
-	void (*url)(struct storage *st, const char *id, const char *variant, struct text *url);
 
 	/* Records of Idempotency-Keys, by r->name. r->version tells whether another node has
 	 * changed a record since it was read: then key_write() returns -EEXIST. If key_read()
@@ -145,6 +141,10 @@ bool spooling_is_needed(const struct storage *st, const struct conf *conf);
 /* Returns the bytes that images may take, in the spool if they are spooled; UINT64_MAX: any number.
  */
 uint64_t storage_look(struct storage *st, bool is_spooled);
+
+/* Looks whether an S3 store has what images need, unless that is known. If it does not answer, the
+ * next call sees. Returns 0, or -EOPNOTSUPP with the reason logged. */
+int storage_examine(struct storage *st);
 
 /* Puts items as store_put(). If the class is_shared, all are for the same place. */
 void storage_put(struct storage *st, struct store_item *items, unsigned count);

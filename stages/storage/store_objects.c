@@ -2,11 +2,14 @@
  * store_objects.c - finished images as objects of an S3 store (s3/s3_objects.h). Any thread.
  *
  * If the answer to a request is lost, its effect may still come. So a failed image may appear
- * later, but then it is whole; and objects of one may stay that are never visible.
+ * later, but then it is whole. Nothing is removed but by a request that names what is there.
+ *
+ * [U1] and the like are the steps of the protocol, which tests/model has as well.
  */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/check.h"
 #include "base/pool.h"
@@ -15,28 +18,15 @@
 #include "s3/s3_objects.h"
 #include "s3/s3_stream.h"
 #include "storage.h"
-#include "store/checksum.h"
 #include "store/stored_image.h"
 
 #define ITEMS_MAX 16 /* of one put() */
-#define URL_SECONDS 300
 
 static_assert(KEY_RECORD_VERSION_MAX == S3_ETAG_MAX, "a version is an entity tag");
 
 /* ---- putting ---- */
 
-static const char note[] = "expires\n"; /* some stores refuse an empty object */
-
-static void set_put(struct s3_op *op, const char *type, const struct store_file *file,
-                    uint64_t expires)
-{
-	op->verb = S3_PUT;
-	op->type = type;
-	op->data = file->data;
-	op->size = file->size;
-	store_tag_write(op->tag, file->sum, expires);
-}
-
+/* Notes when an image ends, before it can be there. A note without an image does no harm. */
 static void write_expiry_key(char key[S3_KEY_MAX], const char *id, uint64_t expires)
 {
 	char name[EXPIRY_NAME_MAX];
@@ -45,99 +35,98 @@ static void write_expiry_key(char key[S3_KEY_MAX], const char *id, uint64_t expi
 	snprintf(key, S3_KEY_MAX, S3_EXPIRY "%s", name);
 }
 
-/* Writes an operation for each file but image.json, and for the note; or for image.json alone.
- * Returns their number. */
-static unsigned list_puts(struct s3_op *ops, const struct store_item *item, bool is_json)
+static void put_notes(struct storage *st, struct s3_op *ops, struct store_item *items,
+                      unsigned count)
 {
-	char sum[CHECKSUM_LENGTH + 1];
+	static const char note[] = "expires\n"; /* some stores refuse an empty object */
+	const struct iovec content = { (void *)(uintptr_t)note, sizeof note - 1 };
+	unsigned of[ITEMS_MAX], n = 0;
+
+	for (unsigned i = 0; i < count; i++) {
+		if (!items[i].expires)
+			continue;
+		ops[n] = (struct s3_op){
+			.verb = S3_PUT, .type = "text/plain", .piece = &content, .piece_count = 1
+		};
+		write_expiry_key(ops[n].key, items[i].id, items[i].expires);
+		of[n++] = i;
+	}
+	s3_client_run(st->objects, ops, n);
+	for (unsigned k = 0; k < n; k++) {
+		items[of[k]].err = ops[k].err;
+		text_fini(&ops[k].body);
+	}
+}
+
+/* Of one put(). */
+struct putting {
+	struct s3_op op[ITEMS_MAX];
+	struct text head[ITEMS_MAX];
+	struct iovec piece[ITEMS_MAX][STORED_FILES_MAX];
+	unsigned of[ITEMS_MAX]; /* the item of an operation */
+};
+
+static void put_images(struct storage *st, struct putting *p, struct store_item *items,
+                       unsigned count)
+{
 	unsigned n = 0;
 
-	if (item->expires && !is_json) {
-		checksum_of(note, sizeof note - 1, sum);
-		write_expiry_key(ops[n].key, item->id, item->expires);
-		set_put(&ops[n++], "text/plain",
-		        &(struct store_file){ .data = note, .size = sizeof note - 1, .sum = sum },
-		        0);
-	}
-	for (unsigned i = 0; i < item->file_count; i++) {
-		const struct store_file *file = &item->file[i];
-
-		if ((strcmp(file->name, STORED_IMAGE) == 0) != is_json)
+	for (unsigned i = 0; i < count; i++) {
+		if (items[i].err)
 			continue;
-		s3_file_key(ops[n].key, item->id, file->name);
-		set_put(&ops[n++], is_json ? "application/json" : "image/jpeg", file,
-		        item->expires);
-	}
-	return n;
-}
+		text_init_growable(&p->head[n], S3_HEAD_MAX + 1);
+		int pieces = s3_image_write(&p->head[n], p->piece[n], &items[i], items[i].expires);
 
-/* Removes what an item has put, as far as that is possible now. Image.json may be there although
- * its answer said otherwise; the files stay then, because it may also come later. */
-static void withdraw(struct storage *st, struct s3_op *ops, unsigned count, const char *id)
-{
-	unsigned removed;
-
-	if (s3_client_is_away(st->objects) || count == 0)
-		return;
-	for (unsigned i = 0; i < count; i++) {
-		struct s3_op removal = { .is_once = true };
-
-		memcpy(removal.key, ops[i].key, sizeof removal.key);
-		ops[i] = removal;
-	}
-	s3_remove_all(st->objects, ops, count, &removed);
-	if (removed < count)
-		log_warning(
-			"image %s: cannot remove %u object%s of the failed image, which nobody sees",
-			id, count - removed, plural(count - removed));
-}
-
-/* Makes one of the two steps for each item without an error. Sets the error of items that fail, and
- * removes what they have put. */
-static void put_step(struct storage *st, struct s3_op *ops, struct store_item *items,
-                     unsigned count, bool is_json)
-{
-	unsigned first[ITEMS_MAX + 1] = { 0 };
-
-	for (unsigned i = 0; i < count; i++)
-		first[i + 1] = first[i] +
-		               (items[i].err ? 0 : list_puts(ops + first[i], &items[i], is_json));
-	s3_client_run(st->objects, ops, first[count]);
-	for (unsigned i = 0; i < count; i++) {
-		int err = 0;
-
-		for (unsigned k = first[i]; k < first[i + 1]; k++) {
-			err = err ? err : ops[k].err;
-			text_fini(&ops[k].body);
+		if (pieces < 0) {
+			items[i].err = pieces;
+			text_fini(&p->head[n]);
+			continue;
 		}
-		if (!err)
-			continue;
-		items[i].err = err;
-		withdraw(st, ops + first[i], first[i + 1] - first[i], items[i].id);
+		p->op[n] = (struct s3_op){ .verb = S3_PUT,
+			                   .type = "application/octet-stream",
+			                   .match = "*",
+			                   .piece = p->piece[n],
+			                   .piece_count = (unsigned)pieces };
+		s3_image_key(p->op[n].key, items[i].id);
+		p->of[n++] = i;
+	}
+	s3_client_run(st->objects, p->op, n); /* [U1] */
+	for (unsigned k = 0; k < n; k++) {
+		/* [U2] The id is of this upload: its object is there, or was and is removed. */
+		items[p->of[k]].err = p->op[k].err == -EEXIST ? 0 : p->op[k].err;
+		text_fini(&p->op[k].body);
+		text_fini(&p->head[k]);
 	}
 }
 
-/* Note and files come first, then image.json, which makes the image visible. */
 static void put(struct storage *st, struct store_item *items, unsigned count)
 {
-	unsigned files = 0;
+	struct putting *p = count ? pool_get(sizeof *p) : NULL;
 
 	assert(count <= ITEMS_MAX);
 	for (unsigned i = 0; i < count; i++)
-		files += items[i].file_count + 1; /* and the note */
-	size_t size = files * sizeof(struct s3_op);
-	struct s3_op *ops = count ? pool_get(size) : NULL;
-
-	for (unsigned i = 0; i < count; i++)
-		items[i].err = ops ? 0 : -ENOMEM;
-	for (unsigned is_json = 0; ops && is_json < 2; is_json++) {
-		memset(ops, 0, size);
-		put_step(st, ops, items, count, is_json);
+		items[i].err = p ? 0 : -ENOMEM;
+	if (p) {
+		put_notes(st, p->op, items, count);
+		put_images(st, p, items, count);
 	}
-	pool_put(ops);
+	pool_put(p);
 }
 
 /* ---- reading ---- */
+
+/* Calls the reader with image.json and a zero behind it, unless the image is removed. */
+static void give_json(struct s3_op *op, storage_reader *reader, void *arg)
+{
+	const struct s3_section *json;
+	struct s3_head head;
+
+	if (s3_head_read(&head, op->body.data, op->body.length, op->total))
+		return;
+	json = &head.section[0];
+	op->body.data[json->at + json->bytes] = '\0';
+	reader(op->body.data + json->at, json->bytes, head.expires, arg);
+}
 
 static int read_images(struct storage *st, char (*id)[ULID_LENGTH + 1], unsigned count,
                        storage_reader *reader, void *arg)
@@ -148,15 +137,12 @@ static int read_images(struct storage *st, char (*id)[ULID_LENGTH + 1], unsigned
 	assert(count <= STORAGE_READ_MAX);
 	if (!ops)
 		return -ENOMEM;
-	for (unsigned i = 0; i < count; i++) {
-		ops[i] = (struct s3_op){ .verb = S3_GET, .body_max = STORED_IMAGE_MAX };
-		s3_file_key(ops[i].key, id[i], STORED_IMAGE);
-	}
+	for (unsigned i = 0; i < count; i++)
+		ops[i] = s3_head_op(id[i]);
 	s3_client_run(st->objects, ops, count);
 	for (unsigned i = 0; i < count; i++) {
 		if (!ops[i].err)
-			reader(ops[i].body.data, ops[i].body.length, store_tag_expires(ops[i].tag),
-			       arg);
+			give_json(&ops[i], reader, arg);
 		else if (ops[i].err != -ENOENT)
 			err = ops[i].err;
 		text_fini(&ops[i].body);
@@ -165,96 +151,13 @@ static int read_images(struct storage *st, char (*id)[ULID_LENGTH + 1], unsigned
 	return err;
 }
 
-static bool add_to_page(const char *key, time_t modified, void *arg)
-{
-	struct store_page *page = arg;
-	const char *id = key + sizeof S3_IMAGES - 1;
-
-	(void)modified;
-	if (!ulid_is_valid(id, strlen(id)))
-		return true;
-	if (page->before[0] && strcmp(id, page->before) >= 0)
-		return false;
-	memcpy(page->id[page->count++], id, ULID_LENGTH + 1);
-	return page->count < page->max;
-}
-
 static int list_images(struct storage *st, struct store_page *page)
 {
-	char after[S3_KEY_MAX] = "";
-
 	assert(!page->is_newest_first);
-	page->count = 0;
-	if (page->after[0])
-		s3_file_key(after, page->after, STORED_IMAGE);
-	return s3_list_keys(st->objects, S3_IMAGES, after, page->max, add_to_page, page);
+	return s3_list_images(st->objects, page);
 }
 
 /* ---- removals ---- */
-
-struct removing {
-	struct storage *st;
-	const char *id;
-	int err;
-};
-
-/* Removes the files of an image, and its note, and then its image.json. So an interrupted removal
- * is repeated by the next one. */
-static void remove_one(const char *data, size_t length, uint64_t expires, void *arg)
-{
-	struct removing *r = arg;
-	struct s3_op ops[CONF_VARIANT_MAX + 2] = { 0 };
-	struct stored_info info;
-	unsigned n = 0, removed;
-
-	r->err = stored_info_read(&info, data, length);
-	if (r->err)
-		return;
-	for (; n < info.file_count; n++)
-		s3_file_key(ops[n].key, r->id, info.file[n].name);
-	if (expires)
-		write_expiry_key(ops[n++].key, r->id, expires);
-	r->err = s3_remove_all(r->st->objects, ops, n, &removed);
-	if (r->err)
-		return;
-	s3_file_key(ops[0].key, r->id, STORED_IMAGE);
-	r->err = s3_remove(r->st->objects, ops[0].key);
-}
-
-static int remove_image(struct storage *st, const char *id)
-{
-	struct removing r = { st, id, -ENOENT };
-	int err = storage_read(st, id, remove_one, &r);
-
-	return err ? err : r.err;
-}
-
-struct due_list {
-	struct expiry_due *due;
-	unsigned max, count;
-	uint64_t now;
-};
-
-static bool add_due(const char *key, time_t modified, void *arg)
-{
-	struct due_list *list = arg;
-	struct expiry_due *due = &list->due[list->count];
-
-	(void)modified;
-	if (!expiry_read_name(key + sizeof S3_EXPIRY - 1, due))
-		return true;
-	if (due->expires > list->now)
-		return false;
-	return ++list->count < list->max;
-}
-
-static int list_expired(struct storage *st, uint64_t now, struct expiry_due *due, unsigned max)
-{
-	struct due_list list = { .due = due, .max = max, .now = now };
-	int err = s3_list_keys(st->objects, S3_EXPIRY, "", max, add_due, &list);
-
-	return err ? err : (int)list.count;
-}
 
 static void forget_expired(struct storage *st, const char *id, uint64_t expires)
 {
@@ -262,6 +165,45 @@ static void forget_expired(struct storage *st, const char *id, uint64_t expires)
 
 	write_expiry_key(key, id, expires);
 	(void)s3_remove(st->objects, key); /* it is listed again */
+}
+
+static int remove_image(struct storage *st, const char *id)
+{
+	uint64_t expires;
+	int err = s3_image_remove(st->objects, id, spooling_has(st, id), &expires);
+
+	if (!err && expires)
+		forget_expired(st, id, expires);
+	return err;
+}
+
+struct due_list {
+	struct s3_client *client;
+	struct expiry_due *due;
+	unsigned max, count;
+	uint64_t now;
+};
+
+static bool add_due(const struct s3_listed *listed, void *arg)
+{
+	struct due_list *list = arg;
+	struct expiry_due *due = &list->due[list->count];
+
+	if (!expiry_read_name(listed->key + sizeof S3_EXPIRY - 1, due)) {
+		s3_count_foreign(list->client);
+		return true;
+	}
+	if (due->expires > list->now)
+		return false;
+	return ++list->count < list->max;
+}
+
+static int list_expired(struct storage *st, uint64_t now, struct expiry_due *due, unsigned max)
+{
+	struct due_list list = { .client = st->objects, .due = due, .max = max, .now = now };
+	int err = s3_list_keys(st->objects, S3_EXPIRY, max, add_due, &list);
+
+	return err ? err : (int)list.count;
 }
 
 static int batch_add(struct storage *st, struct store_batch *b, const char *id)
@@ -289,21 +231,14 @@ static void find(struct storage *st, const char *id, const char *name, struct st
 	s3_stream_find(st->objects, id, name, found, done, arg);
 }
 
-static void url(struct storage *st, const char *id, const char *variant, struct text *to)
-{
-	char name[CONF_NAME_MAX + sizeof ".jpg"], key[S3_KEY_MAX];
-
-	snprintf(name, sizeof name, "%s.jpg", variant);
-	s3_file_key(key, id, name);
-	s3_client_presign(st->objects, key, URL_SECONDS, to);
-}
-
 /* ---- records of keys ---- */
 
 /* Small objects keys/<64 digits>, named by the hash of the key, with the text of
  * store/key_record.h. A record is put only if nobody else has put one since it was read, so of
  * several nodes one wins. Its version is the entity tag of the object, or "": there was none. */
 #define KEYS "keys/"
+#define KEY_NAME_LENGTH (2 * (size_t)KEY_RECORD_HASH_SIZE)
+#define KEYS_AT_ONCE 1000 /* in a list */
 
 static void object_key(char object[S3_KEY_MAX], const struct key_record *r)
 {
@@ -352,13 +287,33 @@ static int key_remove(struct storage *st, const struct key_record *r)
 	return s3_remove(st->objects, object);
 }
 
+struct old_keys {
+	struct s3_client *client;
+	time_t age_s;
+	int err;
+};
+
+static bool remove_old(const struct s3_listed *listed, void *arg)
+{
+	struct old_keys *old = arg;
+	const char *name = listed->key + sizeof KEYS - 1;
+
+	if (strlen(name) != KEY_NAME_LENGTH || strspn(name, "0123456789abcdef") != KEY_NAME_LENGTH)
+		s3_count_foreign(old->client);
+	else if (listed->age_s > old->age_s)
+		old->err = s3_remove(old->client, listed->key);
+	return !old->err;
+}
+
 static void key_sweep(struct storage *st, unsigned shard, uint64_t before)
 {
+	struct old_keys old = { st->objects, time(NULL) - (time_t)before, 0 };
 	char prefix[S3_KEY_MAX];
 
 	snprintf(prefix, sizeof prefix, KEYS "%02x", shard & 0xff);
-	int err = s3_remove_old(st->objects, prefix, (time_t)before);
+	int err = s3_list_keys(st->objects, prefix, KEYS_AT_ONCE, remove_old, &old);
 
+	err = err ? err : old.err;
 	if (err)
 		log_warning(
 			"expire: cannot remove old records of Idempotency-Keys: %s; trying again "
@@ -377,7 +332,6 @@ const struct store_class store_of_objects = {
 	.batch_add = batch_add,
 	.batch_end = batch_end,
 	.find = find,
-	.url = url,
 	.key_read = key_read,
 	.key_write = key_write,
 	.key_remove = key_remove,

@@ -159,18 +159,21 @@ class Handler(http.server.BaseHTTPRequestHandler):
             refusal = self.refusal(store, key)
             if refusal:
                 return refusal
-            store.objects[key] = (body, meta, time.time())
+            store.objects[key] = (body, meta, store.now())
         return 200, {"ETag": entity_tag(body)}, b""
+
+    def header(self, name):
+        return None if name in self.server.store.ignores else self.headers.get(name)
 
     def refusal(self, store, key):
         """Returns the answer to a PUT whose condition does not hold."""
-        wanted = self.headers.get("if-match")
-        if store.is_plain and (wanted or self.headers.get("if-none-match")):
+        wanted = self.header("if-match")
+        if store.is_plain and (wanted or self.header("if-none-match")):
             return error(501, "NotImplemented")
         if wanted and key not in store.objects:
             return error(404, "NoSuchKey")
         if wanted and store.get(key)[1]["ETag"].strip(store.tag_quotes) != wanted or \
-                self.headers.get("if-none-match") == "*" and key in store.objects:
+                self.header("if-none-match") == "*" and key in store.objects:
             return error(412, "PreconditionFailed")
         return None
 
@@ -211,6 +214,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def send(self, fault, status, headers, content):
         data = f"HTTP/1.1 {status} x\r\n".encode()
+        headers = {"Date": email.utils.formatdate(self.server.store.now(), usegmt=True), **headers}
         if status != 204:
             headers = {"Content-Length": str(len(content)), **headers}
         for name, value in headers.items():
@@ -243,14 +247,19 @@ class Store:
         self.certificate = certificate
         self.objects, self.requests, self.connections = {}, [], set()
         self.fault = None
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()
         self.released = threading.Event()
         self.key, self.secret = KEY, SECRET
         self.longest = 0
         self.is_plain = False  # without conditional PUT
+        self.ignores = ()      # headers, in lower case
         self.tag_quotes = ""   # '"': If-Match has none of them, as at Ceph's gateway
+        self.ahead_s = 0       # of its clock
         self.address, self.port = "127.0.0.1", 0
         self.start()
+
+    def now(self):
+        return time.time() + self.ahead_s
 
     def start(self):
         """Listens at the address, on the same port as before."""
@@ -312,7 +321,7 @@ class Store:
         count = min(1000, int(query["max-keys"]))
         text = "".join(f"<Contents><Key>{escape(key)}</Key><LastModified>" + time.strftime(
             "%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(self.objects[key][2])) +
-            "</LastModified></Contents>" for key in keys[:count])
+            f"</LastModified><Size>{len(self.objects[key][0])}</Size></Contents>" for key in keys[:count])
         is_cut = str(len(keys) > count).lower()
         return 200, {"Content-Type": "application/xml"}, (
             '<?xml version="1.0" encoding="UTF-8"?>\n<ListBucketResult>'
@@ -320,8 +329,10 @@ class Store:
             "</ListBucketResult>").encode()
 
     def keys(self, kind=""):
+        """Returns the keys but that of the start's probe."""
         with self.lock:
-            return sorted(key for key in self.objects if key.startswith("a/b/" + kind))
+            return sorted(key for key in self.objects
+                          if key.startswith("a/b/" + kind) and key != "a/b/probe")
 
     def fail_once(self, method, part, number=1, **fault):
         """The next such request of a key with this part has a fault, or the one with this number."""

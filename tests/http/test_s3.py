@@ -2,19 +2,22 @@
 
 import json
 import subprocess
-import urllib.request
+import time
 
 import pytest
 
 import pictures
+import s3_image
 from client import form_files
-from darkroom import IS_SANITIZED, eventually, overrides, run, slow
-from s3_fixtures import begin, figures, is_away, remove, store  # noqa: F401
+from darkroom import IS_SANITIZED, eventually, overrides, run
+from s3_fixtures import begin, figures, is_away, remove, store, stored  # noqa: F401
 from s3_stand_in import Store
 from test_tokens import make
 from uploads import TINY, check_stored, fetch_all, in_parallel
 
 SMALL = pictures.photo_jpeg(320, 240, 2)
+PHOTO = pictures.photo_jpeg(1200, 900, 2, quality=100)
+LARGE = ("variant.huge.operations=scale 1000x750 inside", "variant.huge.quality=70")
 
 
 @pytest.mark.every_policy
@@ -22,16 +25,20 @@ def test_upload_get_and_delete(begin, store):
     daemon = begin("server.keep_originals=yes")
     image = daemon.image(SMALL)
     check_stored(daemon, image)
-    names = sorted([*image["variants"], "original"])
-    assert store.keys("file/") == [f"a/b/file/{image['id']}/{name}.jpg" for name in names]
-    assert store.keys("image/") == [f"a/b/image/{image['id']}"]
+    key = "a/b/" + s3_image.key_of(image["id"])
+    assert store.keys() == [key]
     with store.lock:
-        assert store.requests[-1][0] == "GET"
-        puts = [key for method, key in store.requests if method == "PUT"]
-    assert puts[-1] == f"a/b/image/{image['id']}", "it makes the image visible, and comes last"
+        puts = [key for method, key in store.requests if method == "PUT" and key != "a/b/probe"]
+    assert puts == [key]
+    files = s3_image.files_of(stored(store)[image["id"]])
+    assert sorted(files) == sorted(["image.json", "original.jpg",
+                                    *(f"{name}.jpg" for name in image["variants"])])
+    assert files["original.jpg"] == SMALL
+    for name, variant in image["variants"].items():
+        assert daemon.get(variant["url"]).body == files[f"{name}.jpg"]
     assert daemon.get(image["url"]).json() == image
     assert remove(daemon, image).status == 204
-    assert not store.keys()
+    assert store.keys() == [key] and not stored(store)
     assert remove(daemon, image).status == 404
     assert daemon.get(image["url"]).status == 404
     for variant in image["variants"].values():
@@ -49,7 +56,7 @@ def test_uploads_in_parallel(begin, store):
         return answer.json()["images"]
 
     images = sum(in_parallel(8, work), [])
-    assert len(store.keys("image/")) == 16
+    assert len(stored(store)) == 16
     for image in images:
         check_stored(daemon, image)
 
@@ -119,8 +126,7 @@ def test_images_end(begin, store):
     assert len(store.keys("expiry/")) == 1
     url = answer.json()["images"][0]["variants"]["thumb"]["url"]
     assert daemon.get(url)["expires"]
-    assert eventually(lambda: not store.keys("expiry/") and len(store.keys("image/")) == 1, 20)
-    assert len(store.keys("file/")) == len(kept["variants"]) + 1  # the original
+    assert eventually(lambda: not store.keys("expiry/") and list(stored(store)) == [kept["id"]], 20)
     assert daemon.get(url).status == 404
     assert daemon.get("/stats").json()["store"]["removed"]["expired"] == 1
 
@@ -128,20 +134,10 @@ def test_images_end(begin, store):
 def test_images_that_are_too_old_are_removed(begin, store):
     daemon = begin("store.sweep_interval=100ms")
     daemon.image(TINY)
-    assert len(store.keys("image/")) == 1
+    assert len(stored(store)) == 1
     daemon.stop()
     begin("store.sweep_interval=100ms", "store.max_age=1s")
-    assert eventually(lambda: not store.keys(), 20)
-
-
-def test_redirect(begin, store):
-    daemon = begin(s3_serve="redirect")
-    image = daemon.image(SMALL)
-    answer = daemon.get(image["variants"]["thumb"]["url"])
-    assert answer.status == 307 and not answer.body
-    with urllib.request.urlopen(answer["location"], timeout=slow(10)) as response:
-        assert len(response.read()) == image["variants"]["thumb"]["bytes"]
-    assert daemon.get(image["url"]).json() == image
+    assert eventually(lambda: not stored(store), 20)
 
 
 @pytest.mark.parametrize("setting", [
@@ -152,6 +148,16 @@ def test_what_needs_files_is_refused(store, tmp_path, setting):
     done = run("--check", *overrides(*settings))
     assert done.returncode == 78
     assert f"store.kind = s3 does not provide {setting.split('=')[0]}" in done.stderr
+
+
+@pytest.mark.parametrize("lacks", ["none", "if-match", "if-none-match"])
+def test_store_without_conditional_requests_is_refused(store, tmp_path, start, lacks):
+    """One that says so, and one that ignores a condition."""
+    store.is_plain, store.ignores = lacks == "none", (lacks,)
+    done = run("-c", "/dev/null", *overrides(
+        f"server.root={tmp_path / 'root'}", "server.user=root", "server.listen=127.0.0.1:0",
+        "variant.a.operations=scale 8x8 inside", *store.settings(tmp_path)))
+    assert done.returncode != 0 and "it has no conditional PUTs" in done.stderr
 
 
 def test_what_is_needed(tmp_path):
@@ -231,18 +237,19 @@ def test_encrypted_connections(start, tmp_path):
         check_stored(daemon, image)
         other = start(*store.settings(tmp_path))
         assert is_away(other.upload(SMALL))
-        assert len(store.keys("image/")) == 1
+        assert len(stored(store)) == 1
     finally:
         store.stop()
 
 
 def test_figures(begin):
     daemon = begin()
+    of_start = figures(daemon)
     image = daemon.image(SMALL)
     check_stored(daemon, image)
     of_store = figures(daemon)
-    assert of_store["puts"] == len(image["variants"]) + 2  # original.jpg and image.json
-    assert of_store["gets"] == len(image["variants"])
+    assert of_store["puts"] - of_start["puts"] == 1
+    assert of_store["gets"] - of_start["gets"] == len(image["variants"])
     assert of_store["failed"] == 0 and not of_store["is_away"]
     assert eventually(lambda: figures(daemon)["in_flight"] == 0)  # the sweep asks for lists
     metrics = daemon.get("/metrics").body.decode()
@@ -260,8 +267,49 @@ def test_json(begin, store):
     """What is stored is the same text as below server.root."""
     daemon = begin()
     image = daemon.image(SMALL)
-    body, meta, _ = store.objects[f"a/b/image/{image['id']}"]
-    document = json.loads(body)
+    document = json.loads(s3_image.files_of(stored(store)[image["id"]])["image.json"])
     assert {name: document[name] for name in image} == image
-    assert document["record"]["xxh128"] in body.decode()
-    assert len(meta["x-amz-meta-darkroom-tag"]) == 32
+    assert len(document["record"]["xxh128"]) == 32
+
+
+def test_requests_of_a_get(begin, store):
+    """The head of an image is read once. Each GET of a variant asks the store, one time."""
+    one, two = begin(*LARGE), begin(*LARGE)
+    image = one.image(PHOTO)
+    small, large = (image["variants"][name]["url"] for name in ("thumb", "huge"))
+    assert 64 << 10 < image["variants"]["huge"]["bytes"] < 256 << 10
+
+    def gets(daemon, url):
+        before = figures(daemon)["gets"]
+        assert daemon.get(url).status == 200
+        return figures(daemon)["gets"] - before
+
+    assert gets(two, large) == 2, "the head, and the file behind it"
+    assert gets(two, large) == gets(two, small) == 1
+    assert gets(one, small) == 1, "it comes with the head"
+    assert gets(one, large) == 1
+    assert gets(one, image["url"]) == 1
+    assert remove(one, image).status == 204
+    assert two.get(small).status == two.get(large).status == two.get(image["url"]).status == 404
+
+
+def test_order_of_a_list(begin, store):
+    """Keys are spread, and lists are by time. Several pages of each shard are merged."""
+    daemon = begin("server.public_list=yes")
+    right = store.list
+    store.list = lambda query: right({**query, "max-keys": "1"})
+    image = daemon.image(TINY)
+    content = stored(store)[image["id"]]
+    made = [f"01K{i:05d}00000000000000{i:04d}" for i in range(60)]
+    for ident in made:
+        with store.lock:
+            store.objects["a/b/" + s3_image.key_of(ident)] = (content, {}, time.time())
+    assert len({key.split("/")[3] for key in store.keys("image/")}) > 40
+    ids, url = [], "/images?limit=7"
+    while url:
+        asked = len(store.requests)
+        page = daemon.get(url).json()
+        with store.lock:
+            ids += sorted(key.rpartition("/")[2] for _, key in store.requests[asked:] if key)
+        url = page.get("next")
+    assert ids == sorted(made) + [image["id"]]

@@ -2,7 +2,6 @@
 scripts/setup does for the nightly tier only."""
 
 import time
-import urllib.request
 
 import pytest
 
@@ -87,16 +86,6 @@ def test_list_and_end(begin):
     for image in images:
         assert remove(daemon, image) == 204
     assert daemon.get("/images").json()["images"] == []
-
-
-def test_redirect(begin):
-    daemon = begin(s3_serve="redirect")
-    image = daemon.image(SMALL)
-    answer = daemon.get(image["variants"]["thumb"]["url"])
-    assert answer.status == 307
-    with urllib.request.urlopen(answer["location"], timeout=slow(20)) as response:
-        assert len(response.read()) == image["variants"]["thumb"]["bytes"]
-    assert remove(daemon, image) == 204
 
 
 def test_keys_are_shared(begin):

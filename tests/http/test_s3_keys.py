@@ -1,6 +1,5 @@
 """store.kind = s3: Idempotency-Keys that several nodes share."""
 
-import ctypes
 import re
 import signal
 import threading
@@ -9,7 +8,8 @@ import pytest
 
 from client import Closed
 from darkroom import eventually
-from s3_fixtures import begin, is_away, store  # noqa: F401
+from s3_fixtures import begin, is_away, store, stored  # noqa: F401
+from s3_image import sum_of
 from test_idempotency import CUT, OTHER, SMALL, SWEEP, ids, is_repeated, post, post_form
 from test_s3_faults import ONCE, name_of
 
@@ -17,18 +17,7 @@ LEASE_S = 10  # UPLOAD_KEY_LEASE_S
 
 
 def images(store):
-    return [key.rsplit("/", 1)[1] for key in store.keys("image/")]
-
-
-class Hash(ctypes.Structure):
-    _fields_ = [("low", ctypes.c_uint64), ("high", ctypes.c_uint64)]
-
-
-def checksum(data):
-    hash_of = ctypes.CDLL("libxxhash.so.0").XXH3_128bits
-    hash_of.argtypes, hash_of.restype = [ctypes.c_char_p, ctypes.c_size_t], Hash
-    value = hash_of(data, len(data))
-    return f"{value.high:016x}{value.low:016x}"
+    return sorted(stored(store))
 
 
 def change(store, edit):
@@ -36,9 +25,9 @@ def change(store, edit):
     with store.lock:
         for key, (body, meta, put) in list(store.objects.items()):
             if "/keys/" in key:
-                old = checksum(body)
+                old = sum_of(body)
                 body = edit(body)
-                meta = {name: value.replace(old, checksum(body)) for name, value in meta.items()}
+                meta = {name: value.replace(old, sum_of(body)) for name, value in meta.items()}
                 store.objects[key] = (body, meta, put)
 
 
@@ -53,10 +42,11 @@ class Held:
 
     def __init__(self, store, daemon, name, data=SMALL):
         self.store, self.answer = store, None
-        store.fail_once("PUT", "/thumb.jpg", delays=60)
+        before = len(store.requests)
+        store.fail_once("PUT", "/image/", delays=60)
         self.thread = threading.Thread(target=self.post, args=(daemon, name, data))
         self.thread.start()
-        assert eventually(lambda: any(key.endswith("/thumb.jpg") for _, key in store.requests))
+        assert eventually(lambda: any("/image/" in key for _, key in store.requests[before:]))
         store.fault = None
 
     def post(self, daemon, name, data):
@@ -134,12 +124,12 @@ def test_a_node_that_died_loses_its_key(begin, store):
     held = Held(store, one, "a")
     one.signal(signal.SIGKILL)
     one.wait_exit()
-    held.release()
     assert post(two, "a").status == 409
     grow_old(store, LEASE_S + 1)
     made = post(two, "a")
     assert made.status == 201 and made["idempotent-replayed"] is None
     assert images(store) == ids(made)
+    held.release()
 
 
 def test_a_node_that_died_before_it_answered_has_made_the_image(begin, store):
@@ -194,16 +184,6 @@ def test_nothing_is_made_while_the_store_does_not_answer(begin, store):
     assert is_repeated(post(daemon, "a"), first)
 
 
-def test_a_store_without_conditional_requests_cannot_have_keys(begin, store):
-    store.is_plain = True
-    daemon = begin()
-    answer = post(daemon, "a")
-    assert (answer.status, answer.slug) == (500, "storage-failed")
-    assert "the store has no conditional requests" in answer.json()["detail"]
-    assert daemon.upload(SMALL).status == 201
-    assert eventually(lambda: "the store has no conditional requests" in daemon.log)
-
-
 @pytest.mark.parametrize("damage", [b"", b"s 1", b"\xff" * 500])
 def test_a_damaged_record_is_replaced(begin, store, damage):
     daemon = begin()
@@ -241,7 +221,7 @@ def test_an_old_record_that_is_left_is_replaced(begin, store):
 
 def test_an_early_answer_is_repeated_while_the_image_is_spooled(begin, store):
     one, two = (begin(s3_spool="file", s3_timeout="30s") for _ in range(2))
-    store.fail_always("PUT", "/thumb.jpg", delays=60)
+    store.fail_always("PUT", "/image/", delays=60)
     early = [("Prefer", "respond-async")]
     first = post(one, "a", headers=early)
     assert first.status == 202

@@ -7,8 +7,9 @@ import select
 import pytest
 
 import pictures
+import s3_image
 from darkroom import IS_SANITIZED, eventually, slow
-from s3_fixtures import begin, figures, store  # noqa: F401
+from s3_fixtures import begin, change, figures, store, stored  # noqa: F401
 from s3_stand_in import Fault
 from test_s3_faults import ONCE, name_of
 from uploads import check_stored
@@ -29,15 +30,14 @@ def large(begin, store):
     url = image["variants"]["huge"]["url"]
     answer = daemon.get(url)
     assert THIRD < len(answer.body) == image["variants"]["huge"]["bytes"]
-    with store.lock:
-        stored, _, _ = store.objects[f"a/b/file/{image['id']}/huge.jpg"]
-    assert answer.body == stored
-    return daemon, url, stored
+    content = s3_image.files_of(stored(store)[image["id"]])["huge.jpg"]
+    assert answer.body == content
+    return daemon, url, content
 
 
 def gets(store):
     with store.lock:
-        return sum(method == "GET" and "huge" in key for method, key in store.requests)
+        return sum(method == "GET" and "image" in key for method, key in store.requests)
 
 
 def test_parts(large, store):
@@ -76,9 +76,9 @@ def test_ranges(large):
 @pytest.mark.parametrize("fault", [fault for fault in ONCE if name_of(fault) != "change"], ids=name_of)
 def test_a_fault_in_a_part_is_tried_again(large, store, fault, number):
     daemon, url, content = large
-    store.fail_once("GET", "huge", number, **fault)
+    store.fail_once("GET", "/image/", number, **fault)
     assert daemon.get(url).body == content
-    store.fail_once("GET", "huge", 2, **fault)
+    store.fail_once("GET", "/image/", 2, **fault)
     with daemon.client() as c:
         part = c.request("GET", url, headers=[("Range", f"bytes=7-{PART + 9}")])
         assert part.status == 206 and part.body == content[7:PART + 10]
@@ -89,7 +89,7 @@ def test_connection_that_ends_in_a_part(large, store, resets):
     daemon, url, content = large
     with daemon.client() as c:
         for cut in (*range(0, 400, 9), *range(400, PART + 400, PART // 8 - 1)):
-            store.fail_once("GET", "huge", 1 + cut % 3, cut=cut, resets=resets)
+            store.fail_once("GET", "/image/", 1 + cut % 3, cut=cut, resets=resets)
             answer = c.request("GET", url)
             assert answer.status == 200 and answer.body == content, cut
 
@@ -116,15 +116,12 @@ def check_cut(daemon, url, content, reason):
 def test_damage_behind_the_first_part_is_not_served_as_sound(large, store, at):
     """The first parts have been sent by then. The last one is not."""
     daemon, url, content = large
-    key = "a/b/file/" + url.split("/")[-2] + "/huge.jpg"
-    with store.lock:
-        body, meta, modified = store.objects[key]
-        changed = bytearray(body)
-        changed[at] ^= 1
-        store.objects[key] = (bytes(changed), meta, modified)
+    image, changed = {"id": url.split("/")[-2]}, bytearray(content)
+    changed[at] ^= 1
+    whole = stored(store)[image["id"]]
+    change(store, image, lambda _: whole.replace(content, bytes(changed)))
     check_cut(daemon, url, bytes(changed), "Bad message")
-    with store.lock:
-        store.objects[key] = (body, meta, modified)
+    change(store, image, lambda _: whole)
     assert daemon.get(url).body == content
 
 
@@ -138,7 +135,7 @@ def ignores_the_range(headers, body):
 
 
 def has_another_tag(headers, body):
-    return {**headers, "x-amz-meta-darkroom-tag": "0" * 32}, body
+    return {**headers, "ETag": '"0"'}, body
 
 
 WRONG = [dict(change=answers_other_parts), dict(change=has_another_tag), dict(status=404, code="NoSuchKey"),
@@ -152,8 +149,8 @@ def test_part_that_cannot_be_read_ends_the_answer(large, store, fault):
     count = [0]
 
     def third(method, key):
-        count[0] += "huge" in key
-        return Fault(**fault) if count[0] > 2 and "huge" in key else None
+        count[0] += "/image/" in key
+        return Fault(**fault) if count[0] > 2 and "/image/" in key else None
 
     store.fault = third
     head, _, body = received(daemon, url).partition(b"\r\n\r\n")
@@ -166,14 +163,15 @@ def test_part_that_cannot_be_read_ends_the_answer(large, store, fault):
 def test_content_that_has_changed_is_not_mixed(large, store):
     """Another object has the name after the first part."""
     daemon, url, content = large
-    key = "a/b/file/" + url.split("/")[-2] + "/huge.jpg"
-    other = daemon.image(pictures.photo_jpeg(2400, 1800, 3, quality=100))
+    image = {"id": url.split("/")[-2]}
+    ident = daemon.image(pictures.photo_jpeg(2400, 1800, 3, quality=100))["id"]
+    other = stored(store)[ident]
     count = [0]
 
     def replace(method, asked):
         count[0] += 1
         if count[0] == 2:
-            store.objects[key] = store.objects[f"a/b/file/{other['id']}/huge.jpg"]
+            change(store, image, lambda _: other)
 
     store.fault = replace
     assert received(daemon, url).partition(b"\r\n\r\n")[2] == content[:PART]

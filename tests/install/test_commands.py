@@ -550,6 +550,7 @@ TABLE = {
         ("$ darkroomd ctl trace", Run(under_load, is_drawn, edits=[("trace 10", "trace 1")])),
     ],
     "stages/store/darkroom-store.7": [
+        ("image 1 ", Text("the beginning of an object")),
         ("darkroomd -c /etc/darkroom/darkroomd.ini store find",
          Run(lambda m: by(m, "phone"), was_phone)),
         ("darkroomd -c /etc/darkroom/darkroomd.ini store remove --ids",

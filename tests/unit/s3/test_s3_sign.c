@@ -90,42 +90,6 @@ static void queries(void **state)
 	                "34b48302e7b5fa45bde8084f4b7868a86f0a534bc59db6670ed5711ef69dc6f7");
 }
 
-static void presigned_url(void **state)
-{
-	const struct s3_request r = {
-		.region = REGION, .method = "GET", .path = "/test.txt", .host = HOST
-	};
-	char query[1024];
-	struct text text;
-
-	(void)state;
-	text_init(&text, query, sizeof query);
-	s3_presign(&keys, &r, DATE, 86400, &text);
-	assert_string_equal(
-		query,
-		"X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=AKIAIOSFODNN7EXAMPLE%2F20130524"
-		"%2Fus-east-1%2Fs3%2Faws4_request&X-Amz-Date=20130524T000000Z&X-Amz-Expires=86400"
-		"&X-Amz-SignedHeaders=host&X-Amz-Signature="
-		"aeeed9bbccd4d02ee5c0109b86d86835f995330da4c265957d157751f604d404");
-}
-
-static void presigned_url_of_temporary_keys_is_sorted(void **state)
-{
-	const struct s3_request r = {
-		.region = REGION, .method = "GET", .path = "/test.txt", .host = HOST
-	};
-	struct s3_keys temporary = keys;
-	char query[1024];
-	struct text text;
-
-	(void)state;
-	snprintf(temporary.session, sizeof temporary.session, "a/b=");
-	text_init(&text, query, sizeof query);
-	s3_presign(&temporary, &r, DATE, 60, &text);
-	assert_non_null(
-		strstr(query, "&X-Amz-Expires=60&X-Amz-Security-Token=a%2Fb%3D&X-Amz-Sign"));
-}
-
 static void escaping(void **state)
 {
 	char out[128];
@@ -173,8 +137,6 @@ int main(void)
 		cmocka_unit_test(get_of_an_object),
 		cmocka_unit_test(put_of_an_object),
 		cmocka_unit_test(queries),
-		cmocka_unit_test(presigned_url),
-		cmocka_unit_test(presigned_url_of_temporary_keys_is_sorted),
 		cmocka_unit_test(escaping),
 		cmocka_unit_test(dates),
 		cmocka_unit_test(too_long_a_signature_is_refused),

@@ -122,7 +122,7 @@ static void put(struct s3_op *op)
 	if (find(op->key) && strcmp(op->match, "*") == 0)
 		op->err = -EEXIST;
 	else if (!find(op->key))
-		s3_memory_add(op->key, op->data, 0);
+		s3_memory_add(op->key, op->piece[0].iov_base, 0);
 }
 
 static void remove_object(struct s3_op *op)

@@ -1,0 +1,39 @@
+"""The object of an image with store.kind = s3, read as darkroom-store(7) describes it."""
+
+import ctypes
+import hashlib
+
+REMOVED = b"removed 1\n"
+
+
+class Sum(ctypes.Structure):
+    _fields_ = [("low", ctypes.c_uint64), ("high", ctypes.c_uint64)]
+
+
+def sum_of(content):
+    """Returns the checksum, as xxh128sum prints it."""
+    function = ctypes.CDLL("libxxhash.so.0").XXH3_128bits
+    function.restype, function.argtypes = Sum, [ctypes.c_char_p, ctypes.c_size_t]
+    result = function(content, len(content))
+    return f"{result.high:016x}{result.low:016x}"
+
+
+def key_of(ident):
+    return f"image/{hashlib.sha256(ident.encode()).hexdigest()[:2]}/{ident}"
+
+
+def files_of(content):
+    """Returns the files of an object by their names; None if the image was removed."""
+    if content == REMOVED:
+        return None
+    first, rest = content.split(b"\n", 1)
+    word, version, length, _, total = first.decode().split(" ")
+    assert (word, version) == ("image", "1"), first
+    head = rest[:int(length) - len(first) - 1]
+    assert sum_of(head) == total
+    files = {}
+    for line in head.split(b"\n\n", 1)[0].decode().split("\n"):
+        name, at, size, total = line.split(" ")
+        files[name] = content[int(at):int(at) + int(size)]
+        assert sum_of(files[name]) == total and len(files[name]) == int(size)
+    return files
