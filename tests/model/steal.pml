@@ -21,8 +21,9 @@
  * Wider than the program: a worker takes from any queue or stack in any order, and goes idle at any
  * time.
  *
- * Not modelled: the inside of the deque (tests/weak/weak_deque.c); a full stack; exclusive stages
- * (idle.pml); workers with different visit sets; live switches.
+ * Not modelled: the inside of the deque (tests/weak/weak_deque.c) and of a queue (weak_idle.c,
+ * for-self); a full stack; exclusive stages (idle.pml); workers with different visit sets; live
+ * switches.
  *
  * Mutants, each of which must be rejected: NO_W1_FENCE (P2 is missing for a stack), NO_W1_WAKE,
  * NO_S3, NO_S5, NO_S6, NO_S6_STACKS and NO_S6_FOREIGN (S2 and S6 ignore them), NO_BATON,

@@ -127,6 +127,16 @@ static void push(unsigned queue, struct event *ev, struct worker *w)
 	          stage_may_visit(stage(), &schedule, queue), w);
 }
 
+/* push_to_queue() of an event that the worker will handle next: P1, W5. */
+static void push_for_self(struct event *ev, struct worker *w)
+{
+	stage_queue_push(&queues[0], ev, false);
+	atomic_thread_fence(memory_order_seq_cst); /* has_hidden_others() */
+	if (stage_queue_length(&queues[0]) > 1)
+		idle_wake(group(), stage_home(stage(), &schedule, 0),
+		          stage_may_visit(stage(), &schedule, 0), w);
+}
+
 /* push_to_stack() and wake_thief(). */
 static void push_on_stack(struct worker *w, struct event *ev)
 {
@@ -285,6 +295,21 @@ static void stack_of_two(unsigned thread)
 		sleep_until_woken(2);
 }
 
+/* Worker 0 pushes an event for itself, and takes one. Until it is visible, it hides one that is
+ * pushed behind it, and for which worker 1 is woken. */
+static void for_self(unsigned thread)
+{
+	if (thread == 0) {
+		push_for_self(&events[0], &workers[0]);
+		take(&workers[0]);
+	} else if (thread == 1) {
+		block(&workers[1]);
+		idle(&workers[1]);
+	} else {
+		push(0, &events[1], NULL);
+	}
+}
+
 static const char *check(void)
 {
 	for (unsigned i = 0; i < group_worker_count(group()); i++)
@@ -296,6 +321,7 @@ static const char *check(void)
 static const struct weak_scenario scenarios[] = {
 	{ "one-event", 2, false, start_one, one_event, check },
 	{ "two-events", 3, false, start_baton, two_events, check },
+	{ "for-self", 3, false, start_baton, for_self, check },
 	{ "replicas", 3, false, start_replicas, replicas, check },
 	{ "stack", 2, false, start_stack, stack, check },
 	{ "stack-of-two", 3, false, start_stack_of_two, stack_of_two, check },

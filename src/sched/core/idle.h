@@ -37,7 +37,9 @@
  * there, W3 steals it, and W4 takes an event of another replica.
  *
  * W5: a worker that pushes the only event it could take wakes none (push_is_for_self). It is
- * awake, and has an S5 ahead itself if it does not take the event.
+ * awake, and has an S5 ahead itself if it does not take the event. But until the event is in its
+ * cell, events that others push behind it cannot be seen, and those that are woken for them sleep
+ * again. So the worker then looks for such events, after a fence, and wakes one for them.
  *
  * A failed attempt to enter an exclusive stage counts as nothing found: its holder wakes a worker
  * after it has released the stage. A worker with a source has its queues to itself: a wake-up that

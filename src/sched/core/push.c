@@ -109,6 +109,15 @@ bool push_to_stack(const struct visit *v, struct stage *s, struct event *ev, boo
 	return true;
 }
 
+/* W5, after the push. An event that another thread has pushed behind this one meanwhile was not
+ * visible before this one was. The worker that it woke may have found nothing, and sleeps again.
+ * The fence orders this push before the check, against S5 before S6. */
+static bool has_hidden_others(const struct stage_queue *q)
+{
+	atomic_thread_fence(memory_order_seq_cst);
+	return stage_queue_length(q) > 1;
+}
+
 void push_to_queue(struct stage *s, unsigned instance, struct event *ev, enum event_state from,
                    struct worker *waker, bool is_for_self)
 {
@@ -125,7 +134,7 @@ void push_to_queue(struct stage *s, unsigned instance, struct event *ev, enum ev
 
 	if (mechanism->queued && s->group->id == GROUP_MAIN)
 		mechanism->queued(s, schedule, queue);
-	if (!is_for_self)
+	if (!is_for_self || has_hidden_others(&s->queue[queue]))
 		idle_wake(s->group, stage_home(s, schedule, queue),
 		          stage_may_visit(s, schedule, queue), waker);
 }
