@@ -471,7 +471,11 @@ static bool set_splines(struct baseline *b)
 		return true;
 	b->columns = pool_get(COLUMN_BYTES * columns_of(b->picture->width));
 	for (unsigned i = 0; i < COUNT_OF(row) && b->columns; i++) {
-		row[i]->spline = mcu_spline_of(p[b->plane_count > 1 && i > 1].step);
+		unsigned c = b->plane_count > 1 && i > 1;
+
+		row[i]->spline = mcu_spline_of(p[c].step);
+		/* Then no other coefficient is larger than one step of its quantiser. */
+		row[i]->is_low = row[i]->spline->high <= b->quantum[c][4 * MCU_BLOCK];
 		row[i]->columns = b->columns + i * MCU_BLOCK * columns_of(b->picture->width);
 	}
 	return b->columns;

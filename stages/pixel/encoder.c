@@ -74,20 +74,15 @@ static void code_row(struct encoder *e)
 
 /* ---- encoding ---- */
 
-/* Photographs take a tenth of a byte per sample at usual qualities, so few files need to grow. */
-static size_t size_first(const struct encoder *e)
-{
-	return FILE_BYTES_MIN + e->icc_size + e->icc_size / 16 +
-	       (size_t)e->picture->width * (size_t)e->picture->height / 8;
-}
-
 static void start(struct encoder *e)
 {
 	struct jpeg_compress_struct *out = &e->out;
 
 	out->image_width = (JDIMENSION)e->picture->width;
 	out->image_height = (JDIMENSION)e->picture->height;
-	e->file.size_first = size_first(e);
+	/* Photographs take a tenth of a byte per sample at usual qualities: few files grow. */
+	e->file.size_first = FILE_BYTES_MIN + e->icc_size + e->icc_size / 16 +
+	                     (size_t)out->image_width * out->image_height / 8;
 	jpeg_start_compress(out, TRUE);
 	if (e->icc_size)
 		jpeg_write_icc_profile(out, e->icc, (unsigned)e->icc_size);

@@ -1,6 +1,4 @@
-/*
- * kernel.c - what the kernels of all instruction sets share, and the choice among them.
- */
+/* kernel.c - what the kernels of all instruction sets share, and the choice among them. */
 #include "kernel.h"
 
 #include <string.h>

@@ -1,8 +1,5 @@
-/*
- * libjpeg_private.c - detects the version of the loaded libjpeg by its symbols.
- *
- * libjpeg has no function that returns its version.
- */
+/* libjpeg_private.c - detects the version of the loaded libjpeg by its symbols: no function
+ * returns it. */
 #include "libjpeg_private.h"
 
 #include <dlfcn.h>

@@ -26,31 +26,12 @@
 const uint8_t mcu_zigzag[MCU_COEFFICIENTS] = { ZIGZAG(AS_THEY_ARE) };
 
 /* The constants of jfdctint.c, jidctint.c and jidctred.c, in 1/2^DCT_BITS. */
-enum {
-	DCT_BITS = 13,
-	F_0_211 = 1730,
-	F_0_298 = 2446,
-	F_0_390 = 3196,
-	F_0_509 = 4176,
-	F_0_541 = 4433,
-	F_0_601 = 4926,
-	F_0_720 = 5906,
-	F_0_765 = 6270,
-	F_0_850 = 6967,
-	F_0_899 = 7373,
-	F_1_061 = 8697,
-	F_1_175 = 9633,
-	F_1_272 = 10426,
-	F_1_451 = 11893,
-	F_1_501 = 12299,
-	F_1_847 = 15137,
-	F_1_961 = 16069,
-	F_2_053 = 16819,
-	F_2_172 = 17799,
-	F_2_562 = 20995,
-	F_3_072 = 25172,
-	F_3_624 = 29692
-};
+enum { DCT_BITS = 13 };
+enum { F_0_211 = 1730, F_0_298 = 2446, F_0_390 = 3196, F_0_509 = 4176, F_0_541 = 4433 };
+enum { F_0_601 = 4926, F_0_720 = 5906, F_0_765 = 6270, F_0_850 = 6967, F_0_899 = 7373 };
+enum { F_1_061 = 8697, F_1_175 = 9633, F_1_272 = 10426, F_1_451 = 11893, F_1_501 = 12299 };
+enum { F_1_847 = 15137, F_1_961 = 16069, F_2_053 = 16819, F_2_172 = 17799, F_2_562 = 20995 };
+enum { F_3_072 = 25172, F_3_624 = 29692 };
 
 /* Fraction bits of the weights of splines, and of sums of columns. */
 enum { WEIGHT_BITS = 14, COLUMN_BITS = 5 };
@@ -80,16 +61,18 @@ void mcu_divisors_make(struct mcu_divisors *d, const uint8_t *quantum)
 /* ---- splines ---- */
 
 static const struct mcu_spline splines[] = {
-	{ 2, 8, 4, { 15,    2248, 9338, 11570, 21,    3023, 10628, 5633,  20,   2597, 5011,
-	             -7627, 18,   2013, 350,   -5724, 15,   1403,  -1403, -15,  12,   873,
-	             -1167, 697,  8,    475,   -557,  73,   4,     201,   -205, -6 } },
-	{ 4,
-	  6,
-	  2,
-	  { 53, 4608, 18509, 0, 73, 5364, 9932, 0, 68, 3027, -3095, 0, 59, 1295, -1423, 0,
-	    49, 577,  -626,  0, 37, 311,  -297, 0, 25, 154,  -179,  0, 13, 64,   -48,   0 } },
-	{ 8, 5, 1, { 117, 9157, 13897, 0, 152, 6293, 0, 0, 118, 1144, -1262, 0, 78, 534, 0, 0,
-	             45,  181,  -226,  0, 25,  156,  0, 0, 13,  61,   -74,   0, 6,  39,  0, 0 } },
+	{ 2, 8, 4, 59, { 15,    2248, 9338, 11570, 21,    3023, 10628, 5633,  20,   2597, 5011,
+	                 -7627, 18,   2013, 350,   -5724, 15,   1403,  -1403, -15,  12,   873,
+	                 -1167, 697,  8,    475,   -557,  73,   4,     201,   -205, -6 } },
+	{ 4, 6, 2, 26, { 53,   4608, 18509, 0,     73,   5364, 9932, 0,    68,  3027, -3095,
+	                 0,    59,   1295,  -1423, 0,    49,   577,  -626, 0,   37,   311,
+	                 -297, 0,    25,    154,   -179, 0,    13,   64,   -48, 0 } },
+	{ 8,
+	  5,
+	  1,
+	  8,
+	  { 117, 9157, 13897, 0, 152, 6293, 0, 0, 118, 1144, -1262, 0, 78, 534, 0, 0,
+	    45,  181,  -226,  0, 25,  156,  0, 0, 13,  61,   -74,   0, 6,  39,  0, 0 } },
 };
 
 const struct mcu_spline *mcu_spline_of(int step)
@@ -429,15 +412,15 @@ AVX2 static inline __m256i both(const void *half)
 	return _mm256_broadcastsi128_si256(_mm_load_si128(half));
 }
 
-/* Returns 16 places of both blocks, from the quarters p of the blocks. */
-AVX2 static inline __m256i in_zigzag(const __m256i p[4], int group)
+/* Returns 16 places of both blocks, from the first `count` quarters p of the blocks. */
+AVX2 static inline __m256i in_zigzag(const __m256i p[4], int group, int count)
 {
-	__m256i v[4];
+	__m256i v = _mm256_setzero_si256();
 
 	KERNEL_UNROLL(4)
-	for (int q = 0; q < 4; q++)
-		v[q] = _mm256_shuffle_epi8(p[q], both(zigzag_in[group][q]));
-	return _mm256_or_si256(_mm256_or_si256(v[0], v[1]), _mm256_or_si256(v[2], v[3]));
+	for (int q = 0; q < count; q++)
+		v = _mm256_or_si256(v, _mm256_shuffle_epi8(p[q], both(zigzag_in[group][q])));
+	return v;
 }
 
 /* Makes the notes of 16 places of both blocks. */
@@ -471,24 +454,26 @@ AVX2 static inline void note_places(struct prepared *o, int group, unsigned tabl
 	}
 }
 
-AVX2 static inline void keep_avx2(struct prepared *o, unsigned table, const __m256i r[8])
+/* Only the first `count` rows and columns, 4 or 8, are not 0. */
+AVX2 static inline __attribute__((always_inline)) void keep_avx2(struct prepared *o, unsigned table,
+                                                                 const __m256i r[8], int count)
 {
 	const __m256i zero = _mm256_setzero_si256();
 	__m256i p[4], v[4], any = _mm256_blend_epi16(_mm256_abs_epi16(r[0]), zero, 1);
-	uint64_t places[4];
+	uint64_t places[4] = { 0 };
 
 	o->dc[0] = (int16_t)_mm256_extract_epi16(r[0], 0);
 	o->dc[1] = (int16_t)_mm256_extract_epi16(r[0], 8);
 	KERNEL_UNROLL(7)
-	for (int i = 1; i < 8; i++)
+	for (int i = 1; i < count; i++)
 		any = _mm256_or_si256(any, _mm256_abs_epi16(r[i]));
 	o->is_large = !_mm256_testz_si256(any, _mm256_set1_epi16((short)0xff80));
 	KERNEL_UNROLL(4)
-	for (int i = 0; i < 4; i++)
+	for (int i = 0; i < count / 2; i++)
 		p[i] = _mm256_packs_epi16(r[2 * i], r[2 * i + 1]);
 	KERNEL_UNROLL(4)
-	for (int i = 0; i < 4; i++) {
-		v[i] = in_zigzag(p, i);
+	for (int i = 0; i < count / 2; i++) {
+		v[i] = in_zigzag(p, i, count / 2);
 		places[i] = ~(unsigned)_mm256_movemask_epi8(_mm256_cmpeq_epi8(v[i], zero));
 	}
 	for (int i = 0; i < 2; i++) {
@@ -505,7 +490,7 @@ AVX2 static inline void keep_avx2(struct prepared *o, unsigned table, const __m2
 	}
 	note_places(o, 0, table + HUFFMAN_SYMBOLS, v[0]);
 	note_places(o, 1, table + HUFFMAN_SYMBOLS, v[1]);
-	if (!((o->mask[0] | o->mask[1]) >> 32))
+	if (count == 4 || !((o->mask[0] | o->mask[1]) >> 32))
 		return;
 	note_places(o, 2, table + HUFFMAN_SYMBOLS, v[2]);
 	note_places(o, 3, table + HUFFMAN_SYMBOLS, v[3]);
@@ -613,7 +598,7 @@ AVX2 static inline void put_4_avx2(uint8_t *out, ptrdiff_t stride, __m256i v, __
 #define DOT_HIGH(a, b, f, g) DOT_OF(HIGH(a, b), f, g)
 #define NARROW(low, high) (words_avx2) _mm256_packs_epi32((__m256i)(low), (__m256i)(high))
 #define SCALED(v, d, i) (words_avx2) scaled_avx2((__m256i)(v), d, i)
-#define KEEP(o, block, table, r) keep_avx2(o, table, (const __m256i *)(const void *)(r))
+#define KEEP(o, block, table, r, n) keep_avx2(o, table, (const __m256i *)(const void *)(r), n)
 #define NOTE note_prepared
 #define HALF_OF(at) _mm_loadu_si128((const void *)(at))
 #define ROW(a, b) \

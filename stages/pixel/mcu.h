@@ -45,6 +45,7 @@ struct mcu_spline {
 	int step;      /* 2, 4 or 8 */
 	int knots;     /* that 8 samples depend on */
 	int per_block; /* from those to the knots of the next 8 samples */
+	int high;      /* bound of coefficients beyond the first 4 x 4, with sigma = step */
 	/* A in 1/16384: four for each frequency, of the first knots. The others are their mirror
 	 * images. A knot in the middle is its own image and has half its weight. */
 	int16_t weight[MCU_BLOCK * 4];
@@ -64,6 +65,7 @@ struct mcu_blocks {
 	/* Or with a spline, of each column of knots, MCU_BLOCK frequencies. */
 	const struct mcu_spline *spline;
 	int16_t *columns;
+	bool is_low; /* only the first 4 x 4 coefficients are made; the others are 0 */
 };
 
 /* A row of MCUs. The planes are only read. */

@@ -17,7 +17,8 @@
  *	LOAD(a, b)            8 samples at a, and with 16 lanes 8 samples at b, as words
  *	LOW(a, b)             the words of the lower halves by turns, for each block
  *	HIGH(a, b)            those of the upper halves
- *	KEEP(o, i, table, r)  takes over the coefficients r of the block i of *o, or of both
+ *	KEEP(o, i, table, r, n)  takes over the coefficients r of the block i of *o, or of both;
+ *	                      those beyond n x n are 0
  *	NOTE(o, i, table, last_dc, n)  notes the block i of *o
  *	ROW(a, b)             8 words at a, and with 16 lanes 8 words at b
  *	PUT_8(out, stride, v, w)  stores v and w as 2 lines of bytes from -128 to 127, plus 128
@@ -27,7 +28,7 @@
 #define LOAD(a, b) ((void)(b), load_words(a))
 #define LOW LOW_WORDS
 #define HIGH HIGH_WORDS
-#define KEEP(o, block, table, r) ((void)(table), keep(o, block, r))
+#define KEEP(o, block, table, r, n) ((void)(table), (void)(n), keep(o, block, r))
 #define NOTE note_block
 #define ROW(a, b) ((void)(b), words_at(a))
 #define PUT_8 put_8
@@ -82,10 +83,11 @@ TARGET static inline __attribute__((always_inline)) void JOIN(dct, NAME)(WORDS d
 	d[3] = DOT_PLUS(d2, d1, -F_2_562, F_3_072 - F_2_562, z3, s);
 }
 
-/* r = the frequencies of a spline, divided by 2^s, from its first four knots and their images. */
+/* r = `count` frequencies of a spline, divided by 2^s, from its first four knots and their images.
+ */
 TARGET static inline __attribute__((always_inline)) void JOIN(combine, NAME)(
 	WORDS r[8], const struct mcu_spline *spline, const WORDS first[4], const WORDS last[4],
-	const int s)
+	int count, int s)
 {
 	WORDS v[2][4];
 
@@ -95,7 +97,7 @@ TARGET static inline __attribute__((always_inline)) void JOIN(combine, NAME)(
 		v[1][i] = first[i] - last[i];
 	}
 	KERNEL_UNROLL(8)
-	for (int k = 0; k < 8; k++) {
+	for (int k = 0; k < count; k++) {
 		const int16_t *w = spline->weight + 4 * k;
 		const WORDS *u = v[k % 2];
 		INTS z_low = DOT_LOW(u[2], u[3], w[2], w[3]),
@@ -121,7 +123,7 @@ TARGET static void JOIN(transform, NAME)(const struct mcu_blocks *to, const uint
 			first[i] = LOAD(a, a + 8) - 128;
 			last[i] = LOAD(b, b + 8) - 128;
 		}
-		JOIN(combine, NAME)(r, to->spline, first, last, WEIGHT_BITS - COLUMN_BITS);
+		JOIN(combine, NAME)(r, to->spline, first, last, 8, WEIGHT_BITS - COLUMN_BITS);
 		JOIN(transpose, NAME)(r);
 		for (int i = 0; i < 8 * (LANES / 8); i++)
 			memcpy(to->columns + 8 * (x + i), (const int16_t *)&r[i % 8] + i / 8 * 8,
@@ -129,9 +131,9 @@ TARGET static void JOIN(transform, NAME)(const struct mcu_blocks *to, const uint
 	}
 }
 
-/* Makes the rows of the block x, or with 16 lanes of both blocks. */
-TARGET static inline void JOIN(block_of_spline, NAME)(WORDS r[8], const struct mcu_blocks *a, int x,
-                                                      const struct mcu_blocks *b, int y)
+/* Makes `count` rows of the block x, or with 16 lanes of both blocks. */
+TARGET static inline __attribute__((always_inline)) void JOIN(block_of_spline, NAME)(
+	WORDS r[8], const struct mcu_blocks *a, int x, const struct mcu_blocks *b, int y, int count)
 {
 	const struct mcu_spline *spline = a->spline;
 	const int16_t *left = a->columns + 8 * x * spline->per_block,
@@ -144,13 +146,16 @@ TARGET static inline void JOIN(block_of_spline, NAME)(WORDS r[8], const struct m
 		first[i] = ROW(left + 8 * i, right + 8 * i);
 		last[i] = ROW(left + end - 8 * i, right + end - 8 * i);
 	}
-	JOIN(combine, NAME)(r, spline, first, last, WEIGHT_BITS + COLUMN_BITS - 3);
+	memset(r, 0, 8 * sizeof(*r));
+	JOIN(combine, NAME)(r, spline, first, last, count, WEIGHT_BITS + COLUMN_BITS - 3);
 	JOIN(transpose, NAME)(r);
 }
 
 TARGET static inline void JOIN(block_of_samples, NAME)(WORDS r[8], const struct mcu_blocks *a,
-                                                       int x, const struct mcu_blocks *b, int y)
+                                                       int x, const struct mcu_blocks *b, int y,
+                                                       int count)
 {
+	(void)count;
 	KERNEL_UNROLL(8)
 	for (int i = 0; i < 8; i++)
 		r[i] = LOAD(a->line[i] + MCU_BLOCK * x, b->line[i] + MCU_BLOCK * y);
@@ -160,23 +165,35 @@ TARGET static inline void JOIN(block_of_samples, NAME)(WORDS r[8], const struct 
 	JOIN(dct, NAME)(r, true);
 }
 
-/* Prepares the notes of block x of the row a and of block y of the row b. */
-TARGET static void JOIN(prepare, NAME)(struct prepared *o, const struct mcu_divisors *by,
+/* Defines a function that prepares the notes of block x of the row a and of block y of the row b,
+ * which block_of_##kind() makes. It has `count` rows and columns of coefficients. */
+#define PREPARE(name, kind, count)                                                       \
+	TARGET static __attribute__((noinline)) void JOIN(name, NAME)(                   \
+		struct prepared * o, const struct mcu_divisors *by, unsigned table,      \
+		const struct mcu_blocks *a, int x, const struct mcu_blocks *b, int y)    \
+	{                                                                                \
+		for (int block = 0; block < 2; block += LANES / 8) {                     \
+			WORDS r[8];                                                      \
+                                                                                         \
+			JOIN(kind, NAME)(r, block ? b : a, block ? y : x, b, y, count);  \
+			KERNEL_UNROLL(8)                                                 \
+			for (int i = 0; i < 8; i++)                                      \
+				r[i] = i < (count) ? SCALED(r[i], by, i) : (WORDS){ 0 }; \
+			KEEP(o, block, table, r, count);                                 \
+		}                                                                        \
+	}
+
+PREPARE(prepare_samples, block_of_samples, 8)
+PREPARE(prepare_spline, block_of_spline, 8)
+PREPARE(prepare_low, block_of_spline, 4)
+
+static inline void JOIN(prepare, NAME)(struct prepared *o, const struct mcu_divisors *by,
                                        unsigned table, const struct mcu_blocks *a, int x,
                                        const struct mcu_blocks *b, int y)
 {
-	for (int block = 0; block < 2; block += LANES / 8) {
-		WORDS r[8];
-
-		if (a->spline)
-			JOIN(block_of_spline, NAME)(r, block ? b : a, block ? y : x, b, y);
-		else
-			JOIN(block_of_samples, NAME)(r, block ? b : a, block ? y : x, b, y);
-		KERNEL_UNROLL(8)
-		for (int i = 0; i < 8; i++)
-			r[i] = SCALED(r[i], by, i);
-		KEEP(o, block, table, r);
-	}
+	(!a->spline  ? JOIN(prepare_samples, NAME)
+	 : a->is_low ? JOIN(prepare_low, NAME)
+	             : JOIN(prepare_spline, NAME))(o, by, table, a, x, b, y);
 }
 
 /* Notes MCUs of 2 x 2 blocks of luma and one of each chroma plane. */

@@ -264,7 +264,7 @@ static uint64_t notes_hash(const struct mcu_kernel *kernel, struct mcu_row *m, u
 
 /* Hashes the notes of a row of MCUs that are made from the knots of splines. */
 static uint64_t knots_hash(const struct mcu_kernel *kernel, struct mcu_row *m, int step,
-                           uint64_t hash)
+                           bool is_low, uint64_t hash)
 {
 	struct mcu_blocks *row[] = { &m->luma[0], &m->luma[1], &m->cb, &m->cr };
 	const struct mcu_spline *spline = mcu_spline_of(step);
@@ -278,6 +278,7 @@ static uint64_t knots_hash(const struct mcu_kernel *kernel, struct mcu_row *m, i
 		columns[i] = fenced_new(MCU_BLOCK * sizeof(int16_t) * pitch);
 		row[i]->spline = spline;
 		row[i]->columns = columns[i].data;
+		row[i]->is_low = is_low;
 		kernel->transform(row[i], knots.data, (ptrdiff_t)pitch, width);
 		fenced_free(&knots);
 	}
@@ -334,7 +335,7 @@ uint64_t mcu_notes_hash(const struct mcu_kernel *kernel)
 		};
 
 		hash = row_hash(kernel, &m, (int)i % 8, hash);
-		hash = knots_hash(kernel, &m, 2 << i % 3, hash);
+		hash = knots_hash(kernel, &m, 2 << i % 3, i % 7 < 3, hash);
 	}
 	return hash;
 }
