@@ -31,6 +31,7 @@ WITHIN = (0.98, 1 / 0.98)      # claim 2
 # Claim 3: a gain smaller than this does not help.
 NO_MORE, NO_SHORTER = (0, 1.01), (0.95, math.inf)
 CHEAP = (0, 1.02)              # the CPU time of preemption
+WELSH = (0, 5.1)               # a hand-over, in microseconds
 TEN_TIMES = (10, math.inf)     # Larus and Parkes, figure 6: almost 20
 NO_LOSS = (0.99, math.inf)     # of throughput: darkroom's own claim
 IMBALANCE = (1.1, math.inf)    # claim 5: load per core of the heaviest part, relative to the mean
@@ -336,6 +337,52 @@ def passing_idle_stages_helps(results):
                    for policy in policies], expected="0.994 to 1.000 (Gordon, table 4.9)")
 
 
+def bottleneck_delays_other_paths(results):
+    """Gordon 4.3.6: thread-per-core policies spend most of their time in the bottleneck, while
+    queues build up elsewhere. The kernel limits the visits of pools."""
+    workload, mode = results.workloads("bottleneck")[0], synthetic.NORMAL
+
+    def medians(policy):
+        return {run["round"]: run["paths"][synthetic.TITLE]["p50_us"]
+                for run in results.runs("bottleneck", f"{policy}, {mode}", workload)}
+    pools, comparisons = medians("seda"), []
+    for policy in synthetic.POLICIES:
+        shared = [own / pools[number] for number, own in medians(policy).items()
+                  if pools.get(number)]
+        if policy != "seda" and shared:
+            comparisons.append((f"{policy} : seda", Pairs(shared), MORE))
+    return _claim("With one bottleneck, requests whose path does not meet it are answered later under "
+                  "each thread-per-core policy than with pools.", comparisons,
+                  expected="queues elsewhere (Gordon, 4.3.6)")
+
+
+def quanta_help_other_paths(results):
+    """What Gordon proposes in 4.3.6 and has not measured."""
+    workload = results.workloads("bottleneck")[0]
+    short, whole = synthetic.quantum(synthetic.QUANTA_US[0]), f"cohort, {synthetic.NORMAL}"
+    tails = [{run["round"]: run["paths"][synthetic.TITLE]["p99_us"]
+              for run in results.runs("bottleneck", name, workload)} for name in (short, whole)]
+    shared = [own / tails[1][number] for number, own in tails[0].items() if tails[1].get(number)]
+    return _claim(f"With one bottleneck and visits of at most {synthetic.QUANTA_US[0] / 1000:g} ms, "
+                  "cohort has a shorter 99th percentile of the requests whose path does not meet it, "
+                  "and still more throughput than pools.",
+                  [("99th percentile, limited : whole visits", Pairs(shared) if shared else None,
+                    LESS), ("throughput, limited : seda",
+                            _rounds(results, short, f"seda, {synthetic.NORMAL}"), MORE)],
+                  expected="a limit is difficult to choose (Gordon, 4.3.6)")
+
+
+def larger_cohorts_save_cpu(results):
+    def cpu(gate):
+        return {run["round"]: run["cpu_ns"] / run["rounds"]
+                for run in results.runs("gates", gate, synthetic.COHORT_EVENTS)}
+    one = cpu("1")
+    return _claim("Cohorts save CPU time of stages that read tables of their own.",
+                  [(f"{gate} : 1", Pairs([own / one[number] for number, own in cpu(gate).items()]),
+                    LESS) for gate in map(str, synthetic.GATES[1:])],
+                  expected="fewer cycles per instruction (Larus and Parkes, figure 7)")
+
+
 def overthreading_costs(results):
     return _claim("With one bottleneck, SEDA with a thread per core for each stage has less "
                   "throughput than with one thread for each idle stage.",
@@ -354,12 +401,22 @@ def bottleneck_policies_are_alike(results):
 
 
 def hand_over_is_cheap(results):
-    return _claim("A hand-over costs less than 1 us of CPU time.",
+    of_cohort = [line for line in results.of("ring") if line["policy"] == "cohort"]
+    return _claim("A hand-over on one core costs less than 1 us of CPU time.",
                   [(f"{stages} stages, us", Pairs(
                       [line["cpu_ns"] / line["rounds"] / stages / 1e3
-                       for line in results.of("ring") if line["stages"] == stages]), LESS)
-                   for stages in sorted({line["stages"] for line in results.of("ring")})],
-                  expected="5.1 us, with a thread for each stage (Welsh, 5.8.2)")
+                       for line in of_cohort if line["stages"] == stages]), LESS)
+                   for stages in sorted({line["stages"] for line in of_cohort})])
+
+
+def hand_over_of_pools(results):
+    of_pools = [line for line in results.of("ring") if line["policy"] == "seda"]
+    return _claim("With a thread for each stage a hand-over takes less than Welsh's 5.1 us.",
+                  [(f"{stages} stages, us", Pairs(
+                      [1e6 * line["seconds"] / line["rounds"] / stages
+                       for line in of_pools if line["stages"] == stages]), WELSH)
+                   for stages in sorted({line["stages"] for line in of_pools})],
+                  expected="5.1 us with 10 stages, on one processor of 2001 (Welsh, 5.8.2)")
 
 
 def many_threads_cost(results):
@@ -378,8 +435,9 @@ CLAIMS = {"layouts": (replication_beats_partitioning,), "batching": (batching_sa
           "slowdown": (light_load,),
           "cutoff": (preemption_helps_the_small, preemption_is_cheap),
           "bottleneck": (passing_idle_stages_helps, overthreading_costs,
-                         bottleneck_policies_are_alike),
-          "ring": (hand_over_is_cheap,), "threads": (many_threads_cost,)}
+                         bottleneck_policies_are_alike, bottleneck_delays_other_paths,
+                         quanta_help_other_paths),
+          "gates": (larger_cohorts_save_cpu,), "ring": (hand_over_is_cheap, hand_over_of_pools), "threads": (many_threads_cost,)}
 
 
 def verdicts(results):

@@ -8,6 +8,7 @@ import cutoff
 import machine
 import plots
 import results as r
+import synthetic
 import tables
 import visits
 
@@ -97,15 +98,19 @@ def _parts(results):
              "Goodput is work, as a share of the capacity. The ratio is of the rates of refusal. "
              "The rare client asks for about a 600th of the machine. The target is 1 s.",
              tables.addresses),
-            ("bottleneck", "One bottleneck among idle stages",
-             "A ring of 15 stages without images, of which one spins, as in Gordon 4.3 (tables 4.9 "
-             "to 4.13). His graph has three paths, of which one meets the bottleneck; here each "
-             "event meets it. A round is a request; the best interval is a twentieth of the run.",
-             tables.bottleneck),
+            ("bottleneck", "One bottleneck on one of three paths",
+             "Gordon's search engine (4.3, tables 4.9 to 4.11) without its pages: 15 stages that spin, "
+             f"of which the one that combines the sets of several terms takes "
+             f"{synthetic.BOTTLENECK_US} us, and {synthetic.EVENTS} requests in a closed loop. Of ten "
+             "requests six are titles, two have one term, and two have several. A round is a "
+             "request; the best interval is a twentieth of the run.", tables.bottleneck),
+            ("gates", "Cohorts of up to 1,000 events",
+             f"Policy cohort on one core, {synthetic.COHORT_EVENTS} events in a ring of "
+             f"{synthetic.COHORT_STAGES} stages that each read a table of {synthetic.TABLE_KB} KB.",
+             tables.gates),
             ("ring", "Cost of a hand-over",
-             "One event goes round stages that do nothing, on one thread with the policy cohort. "
-             "Welsh's ring (5.8.2) has a pool of one thread for each stage.",
-             tables.ring),
+             "One event goes round stages that do nothing: on one thread with the policy cohort, "
+             "and with a pool of one thread for each stage, as in Welsh 5.8.2.", tables.ring),
             ("threads", "Degradation of threads",
              "Each task reads 8 KB of a cached file on a thread of its own (Welsh, figure 3).",
              tables.threads)):

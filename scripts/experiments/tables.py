@@ -7,6 +7,7 @@ import caches
 import paired
 import results as r
 import slowdown as slowdowns
+import synthetic
 from jobs import COHORTS
 from markdown import table
 from plan import PAPER, class_of
@@ -204,7 +205,7 @@ def addresses(results):
 
 
 def bottleneck(results):
-    """Returns a table like 4.9 and 4.10: rates, maxima of intervals, burstiness and visits."""
+    """Returns a table like 4.9 to 4.11: rates, maxima of intervals, visits, and times by path."""
     lines = results.of("bottleneck")
     names = sorted({line["name"] for line in lines}, key=lambda name: -statistics.median(
         line["rounds_per_s"] for line in lines if line["name"] == name))
@@ -216,21 +217,37 @@ def bottleneck(results):
                      r.spread([run["most_per_s"] for run in runs], 0),
                      r.spread([run["most_per_s"] / run["rounds_per_s"] for run in runs], 2),
                      r.spread([run["cpu_ns"] / max(1, run["rounds"]) / 1e3 for run in runs], 1),
-                     r.spread([run["p90_us"] / 1e3 for run in runs], 1),
-                     r.spread([run["p99_us"] / 1e3 for run in runs], 1),
+                     *(r.spread([run["paths"][path][key] / 1e3 for run in runs], 1)
+                       for path in (synthetic.TITLE, synthetic.TERMS)
+                       for key in ("p50_us", "p99_us")),
                      r.spread([100 * share for share in visits], 0)])
     return table(["Policy", "rounds/s", "best interval", "best to mean", "CPU us per round",
-                  "p90, ms", "p99, ms", "visits with work, %"], rows)
+                  "titles, p50, ms", "p99, ms", "terms, p50, ms", "p99, ms",
+                  "visits with work, %"], rows)
+
+
+def gates(results):
+    rows = []
+    for gate in synthetic.GATES:
+        runs = results.runs("gates", str(gate), synthetic.COHORT_EVENTS)
+        if runs:
+            cpu_ns = [run["cpu_ns"] / max(1, run["rounds"]) / synthetic.COHORT_STAGES
+                      for run in runs]
+            rows.append([str(gate), r.spread(cpu_ns, 0),
+                         r.spread([run["rounds_per_s"] for run in runs], 0)])
+    return table(["Most events of a visit", "CPU ns per event and stage", "rounds/s"], rows)
 
 
 def ring(results):
     rows = []
-    for stages in sorted({line["stages"] for line in results.of("ring")}):
-        runs = [line for line in results.of("ring") if line["stages"] == stages]
-        cpu_ns = [run["cpu_ns"] / max(1, run["rounds"]) for run in runs]
-        rows.append([str(stages), r.spread(cpu_ns, 0),
-                     r.spread([value / stages for value in cpu_ns], 0)])
-    return table(["Stages of the ring", "CPU ns per round", "CPU ns per hand-over"], rows)
+    for policy, stages in sorted({(line["policy"], line["stages"])
+                                  for line in results.of("ring")}):
+        runs = [line for line in results.of("ring")
+                if (line["policy"], line["stages"]) == (policy, stages)]
+        rows.append([f"{policy}, {stages}", *(
+            r.spread([run[key] * scale / max(1, run["rounds"]) / stages for run in runs], 0)
+            for key, scale in (("cpu_ns", 1), ("seconds", 1e9)))])
+    return table(["Stages of the ring", "CPU ns per hand-over", "ns per hand-over"], rows)
 
 
 def threads(results):

@@ -1,22 +1,29 @@
 /*
  * synthetic.c - the scheduler without images: events go round a graph of stages that only spin.
  *
- * Each event is handled by stage 1, 2, ... and comes back to stage 1, which is one round. One stage
- * may be a bottleneck (Gordon 4.3), or none spins, so that the cost of a hand-over remains (Welsh
- * 5.8.2). Stages that are not used, or passed through, have no queue. scripts/experiment runs it.
+ * In a ring each event is handled by stage 1, 2, ... and comes back to stage 1, which is one round.
+ * One stage may be a bottleneck, or none spins, so that the cost of a hand-over remains (Welsh
+ * 5.8.2). Each stage may read a table of its own, so that a cohort saves cache misses (Larus &
+ * Parkes). The graph "paths" is Gordon's search engine (4.3, figure 4.16): three paths, of which
+ * one meets the bottleneck. Stages that are not used, or passed through, have no queue.
+ * scripts/experiment runs it.
  *
  * usage: synthetic POLICY STAGES PASSED THREADS POOL EVENTS BOTTLENECK_US IDLE_US SECONDS
- *                  [random=SEED] [trace=FILE]
- *   STAGES         stages of the ring, 1 to 15; the middle one is the bottleneck. Up to 100, if it
- *                  is built with -DSTAGE_COUNT_MAX=100 (make synthetic-wide)
- *   PASSED         1: the stages between the first, the bottleneck and the last are called directly
+ *                  [NAME=VALUE]...
+ *   STAGES         stages of the ring, 1 to 15; the middle one is the bottleneck. Up to 100, if
+ *                  it is built with -DSTAGE_COUNT_MAX=100 (make synthetic-wide)
+ *   PASSED         1: stages other than the first, the bottleneck and the last are called directly
  *   THREADS        workers, and the threads of the bottleneck's pool with policy seda
  *   POOL           threads of the other pools with policy seda
  *   EVENTS         events that go round at a time
  *   BOTTLENECK_US, IDLE_US  CPU time of an event in the bottleneck and in each other stage
  *   random=SEED    CPU times are random, exponentially distributed, with these means
- *   trace=FILE     writes the records of all visits, as in telemetry/trace_format.h, without a
- * header Prints one JSON object about SECONDS, after a warm-up of a quarter of that.
+ *   trace=FILE     all visits, as in telemetry/trace_format.h, without a header
+ *   paths=1        the search engine, with 15 stages
+ *   gate=N         most events of a visit
+ *   quantum_us=N   after which a visit ends; without a gate
+ *   table_kb=N     table that each stage reads for each event
+ * Prints one JSON object about SECONDS, after a warm-up of a quarter of that.
  *
  * The same program runs in virtual time: tests/world.
  */
@@ -44,19 +51,43 @@
 #include "telemetry/histogram.h"
 
 #define EVENTS_MAX 1024
+#define LINE 64      /* bytes of a cache line */
 #define INTERVALS 20 /* of the measured time */
 #define PATIENCE_MS 60000
+
+/* The paths of Gordon's search engine: pages by their title, by one term, and by several terms,
+ * whose sets of documents are combined by the bottleneck. He does not give their shares; most
+ * queries were titles. The spell checker is never needed. */
+enum path { TITLE, TERM, TERMS, PATH_COUNT };
+enum {
+	TITLE_INDEX = 2,
+	TOKENIZER = 3,
+	SPELLING = 5,
+	STEMMER = 7,
+	TERM_INDEX = 8,
+	CACHE = 9,
+	COMBINER = 11,
+	CONTENT_INDEX = 12,
+	SEARCH_STAGES = 15
+};
+#define TITLES_OF_TEN 6
+#define TERM_OF_TEN 2
 
 struct item {
 	struct event event;
 	uint64_t begun_ns; /* of its round */
 	uint64_t random;   /* state; 0: its CPU times are fixed */
-	struct histogram rounds;
+	uint64_t choice;   /* state; gives the same paths with each policy */
+	enum path path;
+	struct histogram rounds[PATH_COUNT];
 };
 
 static struct {
 	unsigned stages, bottleneck;
+	bool has_paths;
 	uint64_t spins[STAGE_COUNT_MAX];
+	size_t table_bytes;
+	unsigned char *table; /* of all stages, one after the other */
 	_Atomic uint64_t rounds;
 	_Atomic unsigned live;
 	_Atomic bool is_measured, is_stopping;
@@ -102,15 +133,50 @@ static void work(struct item *item, uint64_t mean)
 
 static void end_round(struct item *item, uint64_t now_ns)
 {
+	unsigned of_ten;
+
 	atomic_fetch_add_explicit(&ring.rounds, 1, memory_order_relaxed);
 	if (atomic_load_explicit(&ring.is_measured, memory_order_relaxed))
-		histogram_add(&item->rounds, now_ns - item->begun_ns, 1);
+		histogram_add(&item->rounds[item->path], now_ns - item->begun_ns, 1);
 	item->begun_ns = now_ns;
+	item->choice = item->choice * 6364136223846793005u + 1442695040888963407u;
+	of_ten = (unsigned)(item->choice >> 33) % 10;
+	item->path = !ring.has_paths || of_ten < TITLES_OF_TEN ? TITLE
+	             : of_ten < TITLES_OF_TEN + TERM_OF_TEN    ? TERM
+	                                                       : TERMS;
+}
+
+static unsigned next_stage(unsigned me, enum path path)
+{
+	unsigned next = me + 1 < ring.stages ? me + 1 : 0;
+
+	if (!ring.has_paths)
+		return next;
+	switch (me) {
+	case TITLE_INDEX:
+		return path == TITLE ? CONTENT_INDEX : TOKENIZER;
+	case SPELLING:
+		return STEMMER;
+	case STEMMER:
+		return path == TERM ? TERM_INDEX : CACHE;
+	case TERM_INDEX:
+		return CONTENT_INDEX;
+	default:
+		return next;
+	}
+}
+
+static void read_table(unsigned stage)
+{
+	const volatile unsigned char *table = ring.table + stage * ring.table_bytes;
+
+	for (size_t i = 0; i < ring.table_bytes; i += LINE)
+		(void)table[i];
 }
 
 static void handle(struct visit *v, struct event *const *batch, unsigned n)
 {
-	unsigned me = v->stage->index, next = me + 1 < ring.stages ? me + 1 : 0;
+	unsigned me = v->stage->index;
 
 	for (unsigned i = 0; i < n; i++) {
 		struct item *item = (struct item *)(void *)batch[i];
@@ -125,7 +191,8 @@ static void handle(struct visit *v, struct event *const *batch, unsigned n)
 		}
 		if (ring.spins[me])
 			work(item, ring.spins[me]);
-		visit_send(v, next, batch[i]);
+		read_table(me);
+		visit_send(v, next_stage(me, item->path), batch[i]);
 	}
 }
 
@@ -152,7 +219,9 @@ static void handle(struct visit *v, struct event *const *batch, unsigned n)
 	};
 EACH_STAGE(CLASS)
 
-#define ROW(number, next) { &class_##number, GROUP_MAIN, { "s" #next, "s100" } },
+/* To the next stage and back to the first, and the jumps of the paths. */
+#define ROW(number, next) \
+	{ &class_##number, GROUP_MAIN, { "s" #next, "s100", "s107", "s109", "s112" } },
 const struct graph_row graph_rows[] = { EACH_STAGE(ROW) };
 enum { STAGES_MAX = COUNT_OF(graph_rows) };
 const unsigned graph_row_count = STAGES_MAX;
@@ -163,10 +232,11 @@ const unsigned graph_row_count = STAGES_MAX;
 struct setting {
 	const char *policy;
 	unsigned stages, threads, pool, events;
-	bool is_passed;
+	bool is_passed, has_paths;
 	double bottleneck_us, idle_us, seconds;
 	uint64_t random; /* seed; 0: CPU times are fixed */
-	FILE *trace;     /* NULL: none */
+	uint64_t gate, quantum_us, table_kb;
+	FILE *trace; /* NULL: none */
 };
 
 static void fill_conf(struct conf *conf, const struct setting *s)
@@ -177,6 +247,11 @@ static void fill_conf(struct conf *conf, const struct setting *s)
 	conf->experiment.spin_us = 10;
 	conf->experiment.cutoff_us = 5000;
 	conf->experiment.age_ms = 10;
+	conf->scheduler.service = s->gate         ? SERVICE_N_GATED
+	                          : s->quantum_us ? SERVICE_TIME_GATED
+	                                          : 0; /* auto */
+	conf->experiment.service_events = s->gate;
+	conf->experiment.service_time_us = s->quantum_us;
 	for (unsigned i = 0; i < STAGES_MAX; i++) {
 		bool is_queued = i < s->stages && (!s->is_passed || i == 0 ||
 		                                   i == ring.bottleneck || i + 1 == s->stages);
@@ -242,11 +317,18 @@ static void wait_traced(struct graph *g, const struct setting *s, uint64_t ns)
 	wait_ns(ns);
 }
 
+static void print_times(const struct histogram_sum *times, const char *end)
+{
+	printf("\"p50_us\":%.1f,\"p90_us\":%.1f,\"p99_us\":%.1f%s",
+	       histogram_quantile(times, 0.5) / 1e3, histogram_quantile(times, 0.9) / 1e3,
+	       histogram_quantile(times, 0.99) / 1e3, end);
+}
+
 /* Measures the graph, and prints the results. */
 static void measure(struct graph *g, const struct setting *s)
 {
 	uint64_t interval_ns = (uint64_t)(s->seconds * 1e9) / INTERVALS, most = 0, before, start_ns;
-	struct histogram_sum times = { 0 };
+	struct histogram_sum times[PATH_COUNT] = { 0 }, all = { 0 };
 	struct sample from, to;
 	double seconds;
 
@@ -272,16 +354,23 @@ static void measure(struct graph *g, const struct setting *s)
 	seconds = (double)(clock_ns() - start_ns) / 1e9;
 	atomic_store(&ring.is_measured, false);
 	for (unsigned i = 0; i < s->events; i++)
-		histogram_collect(&times, &ring.items[i].rounds);
+		for (unsigned p = 0; p < PATH_COUNT; p++) {
+			histogram_collect(&times[p], &ring.items[i].rounds[p]);
+			histogram_collect(&all, &ring.items[i].rounds[p]);
+		}
 	printf("],\"interval_s\":%.3f,\"rounds\":%" PRIu64
 	       ",\"seconds\":%.3f,\"rounds_per_s\":%.1f,"
 	       "\"most_per_s\":%" PRIu64 ",\"cpu_ns\":%" PRIu64 ",\"visits\":%" PRIu64
-	       ",\"visits_empty\":%" PRIu64 ",\"p50_us\":%.1f,\"p90_us\":%.1f,\"p99_us\":%.1f}\n",
+	       ",\"visits_empty\":%" PRIu64 ",",
 	       (double)interval_ns / 1e9, to.rounds - from.rounds, seconds,
 	       (double)(to.rounds - from.rounds) / seconds, most, to.cpu_ns - from.cpu_ns,
-	       to.visits - from.visits, to.visits_empty - from.visits_empty,
-	       histogram_quantile(&times, 0.5) / 1e3, histogram_quantile(&times, 0.9) / 1e3,
-	       histogram_quantile(&times, 0.99) / 1e3);
+	       to.visits - from.visits, to.visits_empty - from.visits_empty);
+	print_times(&all, ",\"paths\":[");
+	for (unsigned p = 0; p < (s->has_paths ? PATH_COUNT : 1); p++) {
+		printf("%s{\"rounds\":%" PRIu64 ",", p ? "," : "", times[p].count);
+		print_times(&times[p], "}");
+	}
+	printf("]%s\n", "}");
 }
 
 static int run(const struct setting *s)
@@ -291,7 +380,13 @@ static int run(const struct setting *s)
 	double per_us = spins_per_us();
 
 	ring.stages = s->stages;
-	ring.bottleneck = s->stages / 2;
+	ring.has_paths = s->has_paths;
+	ring.bottleneck = s->has_paths ? COMBINER : s->stages / 2;
+	ring.table_bytes = (size_t)s->table_kb << 10;
+	ring.table = calloc(s->stages, ring.table_bytes + 1);
+	if (!ring.table)
+		return EXIT_FAILURE;
+	memset(ring.table, 1, s->stages * ring.table_bytes); /* pages of its own */
 	for (unsigned i = 0; i < s->stages; i++)
 		ring.spins[i] =
 			(uint64_t)(per_us * (i == ring.bottleneck ? s->bottleneck_us : s->idle_us));
@@ -304,6 +399,7 @@ static int run(const struct setting *s)
 	for (unsigned i = 0; i < s->events; i++) {
 		event_init(&ring.items[i].event, NULL);
 		ring.items[i].begun_ns = clock_ns();
+		ring.items[i].choice = i;
 		ring.items[i].random = s->random * (i + 1) * UINT64_C(0x9e3779b97f4a7c15);
 		stage_push(graph_stage(g, 0), 0, &ring.items[i].event);
 	}
@@ -315,6 +411,7 @@ static int run(const struct setting *s)
 	for (unsigned i = 0; i < s->events; i++)
 		event_fini(&ring.items[i].event);
 	graph_free(g);
+	free(ring.table);
 	return s->trace && fclose(s->trace) != 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
@@ -327,16 +424,35 @@ static bool take(const char *text, double low, double high, double *out)
 	return end != text && !*end && !errno && *out >= low && *out <= high;
 }
 
-/* Takes an optional argument. */
+/* Takes an optional argument NAME=VALUE. */
 static bool take_option(const char *text, struct setting *s)
 {
-	double seed;
+	uint64_t paths = 0;
+	const struct {
+		const char *name;
+		double low, high;
+		uint64_t *to;
+	} options[] = {
+		{ "random=", 1, 1e9, &s->random },     { "paths=", 1, 1, &paths },
+		{ "gate=", 1, 1e6, &s->gate },         { "quantum_us=", 1, 1e6, &s->quantum_us },
+		{ "table_kb=", 1, 1e4, &s->table_kb },
+	};
+	double value;
 
 	if (strncmp(text, "trace=", 6) == 0)
-		s->trace = fopen(text + 6, "wb");
-	if (strncmp(text, "random=", 7) == 0 && take(text + 7, 1, 1e9, &seed))
-		s->random = (uint64_t)seed;
-	return text[0] == 't' ? s->trace != NULL : s->random != 0;
+		return (s->trace = fopen(text + 6, "wb"));
+	for (size_t i = 0; i < COUNT_OF(options); i++) {
+		size_t length = strlen(options[i].name);
+
+		if (strncmp(text, options[i].name, length) != 0)
+			continue;
+		if (!take(text + length, options[i].low, options[i].high, &value))
+			return false;
+		*options[i].to = (uint64_t)value;
+		s->has_paths |= paths == 1;
+		return !s->has_paths || s->stages == SEARCH_STAGES;
+	}
+	return false;
 }
 
 int main(int argc, char **argv)
@@ -364,7 +480,7 @@ int main(int argc, char **argv)
 		is_right = take_option(argv[i], &s);
 	if (!is_right) {
 		fputs("usage: synthetic POLICY STAGES PASSED THREADS POOL EVENTS BOTTLENECK_US "
-		      "IDLE_US SECONDS [random=SEED] [trace=FILE]\n",
+		      "IDLE_US SECONDS [NAME=VALUE]...\n",
 		      stderr);
 		return 2;
 	}

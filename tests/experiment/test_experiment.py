@@ -105,24 +105,47 @@ def test_cache_misses_are_counted_by_stage(tmp_path):
 
 
 def test_parts_without_images(tmp_path):
-    done = experiment(tmp_path, "--rounds", "1", "--parts", "bottleneck,ring",
+    done = experiment(tmp_path, "--rounds", "1", "--parts", "bottleneck,gates,ring",
                       "--synthetic-seconds", "0.3", "--configurations", "cohort,seda")
     assert done.returncode == 0, done.stderr
     lines = raw(tmp_path)[1:]
     found = {line["name"]: line for line in lines if line["kind"] == "bottleneck"}
     assert set(found) == {"cohort, normal", "cohort, underthreaded", "seda, normal",
-                          "seda, underthreaded", "seda, overthreaded"}
+                          "seda, underthreaded", "seda, overthreaded", "cohort, at most 0.2 ms",
+                          "cohort, at most 1 ms", "cohort, at most 5 ms"}
+    assert found["cohort, at most 0.2 ms"]["visits"] / found["cohort, at most 0.2 ms"]["rounds"] > \
+        2 * found["cohort, normal"]["visits"] / found["cohort, normal"]["rounds"]
     for line in found.values():
         assert line["rounds"] > 0 and line["cpu_ns"] > 0 and line["p50_us"] <= line["p99_us"]
+        titles, term, terms = (path["rounds"] for path in line["paths"])
+        assert titles > term and titles > terms
         assert len(line["rounds_per_s_by_interval"]) == 20
         assert max(line["rounds_per_s_by_interval"]) == line["most_per_s"]
     assert found["cohort, underthreaded"]["visits"] > 0
-    ring = {line["stages"]: line["cpu_ns"] / line["rounds"] for line in lines
+    ring = {line["name"]: line["cpu_ns"] / line["rounds"] for line in lines
             if line["kind"] == "ring"}
-    assert sorted(ring) == [1, 2, 3, 5, 8, 15, 30, 50, 100] and ring[100] > ring[1]
+    assert len(ring) == 14 and ring["cohort, 100 stages"] > ring["cohort, 1 stages"]
+    visits = {line["name"]: line["visits"] / line["rounds"] for line in lines
+              if line["kind"] == "gates"}
+    assert visits["1"] > 7 and visits["1000"] < visits["1"] / 50
     report = (tmp_path / "out" / "report.md").read_text()
     assert "| cohort, underthreaded |" in report
     assert not recompute.check(tmp_path / "out")[0]
+
+
+def test_the_paths_of_the_search_engine():
+    """Gordon's figure 4.16: a title visits 6 stages, one term 11, several terms 13."""
+    program = ROOT / "build" / "plain" / "tests" / "bench" / "synthetic"
+    subprocess.run(["make", "-s", "-C", ROOT, "synthetic"], check=True)
+    usual = ["cohort", "15", "0", "1", "1", "8", "0", "0", "0.2"]
+    done = subprocess.run([program, *usual, "paths=1", "gate=1"], capture_output=True, text=True,
+                          check=True)
+    report = json.loads(done.stdout)
+    visits = sum(length * path["rounds"] for length, path in zip((6, 11, 13), report["paths"]))
+    assert report["rounds"] > 1000 and report["visits"] == pytest.approx(visits, rel=0.01)
+    for arguments in (["nosuch", *usual[1:]], ["cohort", "16", *usual[2:]], [*usual, "gate=x"],
+                      ["cohort", "9", *usual[2:], "paths=1"], [*usual, "gates=1"], usual[1:]):
+        assert subprocess.run([program, *arguments], capture_output=True).returncode == 2
 
 
 def test_threads_without_a_scheduler():
@@ -197,7 +220,7 @@ def test_the_brief_experiment_has_what_the_claims_need_within_25_minutes():
 @pytest.mark.parametrize("arguments", [
     "policies --connections 16", "slowdown --rounds 1", "batching", "layouts",
     "overload", "addresses --configurations backlog --rounds 3", "cohorts", "cutoff", "bursts",
-    "bottleneck", "ring", "threads", "caches"])
+    "bottleneck", "gates", "ring", "threads", "caches"])
 def test_each_plot_can_be_repeated_within_an_hour(arguments):
     done = subprocess.run(["/usr/bin/python3", ROOT / "scripts" / "experiments", "--plan",
                            "--parts", *arguments.split()], capture_output=True, text=True,

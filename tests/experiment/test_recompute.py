@@ -114,12 +114,17 @@ class Made:
         for clients in (1, 600):
             self.add("addresses", ["backlog, open, 2", "rate, think, 0", "backlog, jump, 1.4"],
                      self.addresses, clients)
-        self.add("bottleneck", [name for name, _, _ in synthetic.cases()], lambda _: self.plain(
-            "rounds_per_s", "most_per_s", "cpu_ns", "rounds", "p90_us", "p99_us", "visits",
-            "visits_empty"))
-        for stages in (1, 5):
-            self.add("ring", [f"cohort, {stages} stages"], lambda _, stages=stages: {
-                "stages": stages, "cpu_ns": self.near(4e8), "rounds": 10**5}, 1)
+        self.add("bottleneck", [case[0] for case in synthetic.cases()], lambda _: self.plain(
+            "rounds_per_s", "most_per_s", "cpu_ns", "rounds", "visits", "visits_empty")
+            | {"paths": [self.plain("p50_us", "p99_us") for _ in range(3)]})
+        self.add("gates", [*map(str, synthetic.GATES)], lambda name: {
+            "cpu_ns": self.near(4e8 if name == "1" else 3e8), "rounds": 10**5,
+            "rounds_per_s": self.near(3e5)}, 1000)
+        for policy, stages in (("cohort", 1), ("cohort", 5), ("seda", 5), ("seda", 10)):
+            self.add("ring", [f"{policy}, {stages} stages"],
+                     lambda _, policy=policy, stages=stages: {
+                         "policy": policy, "stages": stages, "cpu_ns": self.near(4e8),
+                         "seconds": self.near(1.0), "rounds": 10**5}, 1)
         for count in (1, 64):
             self.add("threads", [f"{count} threads"], lambda _: {**self.plain(
                 "tasks_per_s", "cpu_ns", "p50_us", "p99_us"), "tasks": 100}, count)
@@ -159,7 +164,9 @@ def test_every_part_is_recomputed(folder):
 
 
 def figures(text):
-    """Returns the places of all figures of the tables and verdicts, without names and bounds."""
+    """Returns the places of all figures of the tables and verdicts, without names, bounds and
+    sections of papers."""
+    text = re.sub(r"\((?:Gordon|Larus|Welsh|Kaffes)[^)]*\)", lambda found: " " * len(found[0]), text)
     out = []
     for line in re.finditer(r"^(?:\|(?!---| [A-Z]|  ).*|\d+\. \*\*.*)$", text, re.MULTILINE):
         body = line[0]
