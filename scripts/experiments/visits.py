@@ -16,6 +16,7 @@ def of(stats):
     return {"visit_success": group.get("visit_success"),
             "max_events_per_visit": max(s["max_events_per_visit"] for s in stats["stages"]),
             "max_queued_at_visit": max(s["max_queued_at_visit"] for s in stats["stages"]),
+            "max_wait_ms": max(s["max_wait_us"] for s in stats["stages"]) / 1000,
             "busy_ms": [worker["busy_ms"] for worker in group["workers"]]}
 
 
@@ -36,8 +37,9 @@ def table(results, workload):
             continue
         rows.append([name, f"{100 * statistics.median(shares):.0f} %",
                      *(f"{statistics.median(run[key] for run in runs):.0f}"
-                       for key in ("max_events_per_visit", "max_queued_at_visit")),
+                       for key in ("max_events_per_visit", "max_queued_at_visit", "max_wait_ms")),
                      f"{statistics.median(imbalance(run) or 0 for run in runs):.2f}"])
     return markdown_table(["Configuration", "visits that found work", "most events in a visit",
-                           "most events waiting", "busiest thread to the mean"],
+                           "most events waiting",
+                           "longest wait, ms", "busiest thread to the mean"],
                           rows) if rows else ""

@@ -87,9 +87,10 @@ static inline uint64_t idle_time_ns(const struct idle_time *t, uint64_t now_ns)
 	X(calls, "direct calls of a pass-through stage")
 
 /* The largest values since the start, of one stage on one worker. */
-#define STAGE_MAXIMA(X)                                           \
-	X(max_events_per_visit, "most events handled in a visit") \
-	X(max_queued_at_visit, "most events that a visit found waiting")
+#define STAGE_MAXIMA(X)                                                  \
+	X(max_events_per_visit, "most events handled in a visit")        \
+	X(max_queued_at_visit, "most events that a visit found waiting") \
+	X(max_wait_us, "longest time that an event waited")
 
 #define WORKER_COUNTERS(X)                                    \
 	X(spins, "searches for work before sleeping")         \

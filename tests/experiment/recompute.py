@@ -331,7 +331,7 @@ class Report:
         shares = [100 * row["visit_success"] for row in rows if row["visit_success"] is not None]
         busy = [max(row["busy_ms"]) / statistics.mean(row["busy_ms"]) for row in rows]
         return [spread(shares)[:1], *(spread([row[key] for row in rows])[:1] for key in (
-            "max_events_per_visit", "max_queued_at_visit")), spread(busy)[:1]]
+            "max_events_per_visit", "max_queued_at_visit", "max_wait_ms")), spread(busy)[:1]]
 
     def rounds(self, head, name):
         number, _, which = name.partition(", ")

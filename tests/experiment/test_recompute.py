@@ -54,7 +54,7 @@ class Made:
                 "policy": NAMES.get(name, "cohort"), "counters_missing": {}, "counters": {
                     "cycles": self.near(3e9), "instructions": self.near(4e9)},
                 "visits": {"visit_success": self.rng.random(), "max_events_per_visit": 12,
-                           "max_queued_at_visit": 17, "busy_ms": [self.near(800), self.near(900)]},
+                           "max_queued_at_visit": 17, "max_wait_ms": self.near(80), "busy_ms": [self.near(800), self.near(900)]},
                 "layout": {"imbalance": self.near(1.2)} if "partition" in name else {}}
 
     def overload(self, _):

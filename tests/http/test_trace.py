@@ -110,6 +110,8 @@ def test_stats_has_the_visits_of_the_trace(start, path):
         assert stage["visits"] == len(found), stage["name"]
         assert stage["max_events_per_visit"] == max(visit.events for visit in found)
         assert stage["max_queued_at_visit"] >= max(visit.queued for visit in found) > 0
+        assert stage["wait"]["mean_ms"] - 0.001 <= stage["max_wait_us"] / 1000 <= \
+            stage["wait"]["sum_ms"]
         assert stage["visit_success"] == pytest.approx(
             stage["visits"] / (stage["visits"] + stage["visits_empty"]), rel=1e-3)
     for group in stats["scheduler"]["groups"]:

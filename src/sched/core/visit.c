@@ -38,6 +38,7 @@ void account_take(struct visit *v, struct event *const *batch, unsigned n)
 
 		event_change(ev, EVENT_QUEUED, EVENT_HANDLED);
 		histogram_add(&counters(v)->wait, waited, 1);
+		counter_max(&counters(v)->max_wait_us, waited / 1000);
 		if (ev->timing)
 			atomic_fetch_add_explicit(&ev->timing->wait_ns[v->stage->index], waited,
 			                          memory_order_relaxed);
