@@ -22,7 +22,8 @@ BATCHING = {"batches": (),
 SHARED, REPLICAS, PARTITIONS, BY_LOAD = "shared", "replicas", "partitions", "replicas by load"
 SHARES = (2, 4, 8)
 COHORTS = {"1": 1, "4": 4, "10": 10, "20": 20, "all": None}
-# --brief: the runs of these parts that a claim needs.
+# --brief: these parts, of some only the runs that a claim needs.
+BRIEF_PARTS = "policies", "batching", "layouts", "overload", "cohorts"
 BRIEF = {"cohorts": ("1", "all"), "layouts": (f"2 {REPLICAS}", f"2 {PARTITIONS}")}
 STAGES = 4  # that the main threads visit, and so the most parts
 

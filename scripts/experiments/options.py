@@ -4,7 +4,7 @@ import argparse
 import math
 import pathlib
 
-from jobs import BRIEF, PARTS, USUAL_PARTS
+from jobs import BRIEF_PARTS, PARTS, USUAL_PARTS
 from machine import ROOT, cores
 import plan
 from slowdown import LOADS
@@ -67,10 +67,10 @@ def parse(arguments):
     add("--quick", action="store_true",
         help="a twentieth of the dataset, 2 rounds: ends within 5 minutes")
     add("--brief", action="store_true",
-        help="only the runs that decide the paper's claims on throughput, 5 rounds: 25 minutes")
+        help="only the runs that decide the paper's claims on throughput and overload, 4 rounds: 25 minutes")
     add("--plan", action="store_true", help="print the runs and their time, and measure nothing")
     add("--rounds", type=positive, metavar="N",
-        help="runs of each configuration (8; --brief: 5; --quick: 2)")
+        help="runs of each configuration (8; --brief: 4; --quick: 2)")
     add("--run-seconds", type=float, dest="run_s", metavar="S",
         help="duration of each run in a closed loop; 0: each file once (15; --quick: 0)")
     add("--seed", type=int, metavar="N",
@@ -84,7 +84,7 @@ def parse(arguments):
         help="configurations conf/NAME.ini (all but darkroomd.ini); of the part addresses: "
         "controllers, or a controller's loops such as backlog-open")
     add("--parts", type=_names, metavar="NAME,...",
-        help=f"parts to measure ({','.join(USUAL_PARTS)}; --brief: policies,{','.join(BRIEF)}; also "
+        help=f"parts to measure ({','.join(USUAL_PARTS)}; --brief: {','.join(BRIEF_PARTS)}; also "
         "addresses and caches)")
     add("--files", type=pathlib.Path, metavar="DIR",
         help="JPEG files to send instead of the dataset")
@@ -101,7 +101,7 @@ def parse(arguments):
     add("--load-cpus", type=_cpus, default=set(), metavar="LIST",
         help="cores of the load generator")
     add("--overload-seconds", type=positive, dest="overload_s", metavar="N",
-        help="duration of each overload (20; --quick: 4)")
+        help="duration of each overload (20; --brief: 16; --quick: 4)")
     add("--cache-files", type=positive, metavar="N",
         help="pictures of each run of the part caches (47; --quick: 12)")
     add("--loads", type=shares, metavar="F,...",
@@ -112,7 +112,7 @@ def parse(arguments):
     add("--synthetic-seconds", type=float, dest="synthetic_s", metavar="S",
         help="duration of each run without images (4; --quick: 0.4)")
     add("--warm-up", type=float, metavar="S",
-        help="seconds of load before each measured run (4; --quick: 0.5)")
+        help="seconds of load before each measured run (4; --brief: 2.5; --quick: 0.5)")
     add("--within", type=float, metavar="MINUTES",
         help="start no measurement that would end later (no limit; --quick: 4.7)")
     add("--report", action="store_true",
@@ -120,7 +120,7 @@ def parse(arguments):
     options = parser.parse_args(arguments)
     if options.brief and options.quick:
         parser.error("--brief: expected without --quick")
-    options.parts = options.parts or (["policies", *BRIEF] if options.brief else list(USUAL_PARTS))
+    options.parts = options.parts or list(BRIEF_PARTS if options.brief else USUAL_PARTS)
     if options.brief and not options.configurations:
         options.configurations = list(plan.BRIEF)
     unknown = [part for part in options.parts if part not in PARTS]
@@ -131,7 +131,7 @@ def parse(arguments):
                     overload_s=20, warm_up=4, cache_files=47, loads=list(LOADS), burst_s=60,
                     synthetic_s=4, within=math.inf)
     if options.brief:
-        defaults |= dict(rounds=5, connections=[16], warm_up=3)
+        defaults |= dict(rounds=4, connections=[16], warm_up=2.5, overload_s=16)
     if options.quick:
         defaults = dict(rounds=2, run_s=0, others=100, connections=counts(f"16,{cores()}"),
                         scale=0.05,

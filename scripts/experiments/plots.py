@@ -8,6 +8,7 @@ import subprocess
 import cutoff
 import results as r
 import slowdown as slowdowns
+import synthetic
 from plan import PER_CONNECTION, PER_CORE, POOLS, class_of
 
 COLOURS = {PER_CORE: "#3b76af", POOLS: "#d9822b", PER_CONNECTION: "#7d7d7d"}
@@ -198,6 +199,21 @@ def quantum(results, path):
              f"cutoff, ms ({max(ms):g}: none)", (0, "top left"), sorted(ms))
 
 
+def gates(results, path):
+    """Draws the CPU time of an event in a stage, and the throughput, by the events of a visit."""
+    runs = [(gate, results.runs("gates", str(gate), synthetic.COHORT_EVENTS))
+            for gate in synthetic.GATES]
+
+    def line(of):
+        return [(gate, statistics.median(map(of, own))) for gate, own in runs if own]
+
+    overlays("Cohorts", [
+        ("CPU ns per event and stage", False, None, [("cohort", LINES[0], line(
+            lambda run: run["cpu_ns"] / run["rounds"] / synthetic.COHORT_STAGES))]),
+        ("rounds/s", False, None, [("cohort", LINES[0], line(lambda run: run["rounds_per_s"]))])],
+        path, "most events of a visit", (0, "bottom right"), synthetic.GATES)
+
+
 def controllers(results, name, path):
     """Draws queue, threads and batch of the first round over time, in a panel each."""
     line = min((line for line in results.of("bursts") if line["name"] == name),
@@ -224,6 +240,8 @@ def _plots(results):
                lambda path, arrivals=arrivals: slowdown(results, arrivals, path))
     if results.of("cutoff"):
         yield ("cutoff.svg", "Preemption by cutoff", lambda path: quantum(results, path))
+    if results.of("gates"):
+        yield "gates.svg", "Cohorts of up to 1,000 events", lambda path: gates(results, path)
     for name in sorted({line["name"] for line in results.of("bursts")}):
         yield (f"bursts-{name.replace(' ', '-')}.svg", f"Queues and pools under bursts, {name}",
                lambda path, name=name: controllers(results, name, path))

@@ -129,7 +129,8 @@ def test_parts_without_images(tmp_path):
               if line["kind"] == "gates"}
     assert visits["1"] > 7 and visits["1000"] < visits["1"] / 50
     report = (tmp_path / "out" / "report.md").read_text()
-    assert "| cohort, underthreaded |" in report
+    assert "| cohort, underthreaded |" in report and "](gates.svg)" in report
+    assert "<path" in (tmp_path / "out" / "gates.svg").read_text()
     assert not recompute.check(tmp_path / "out")[0]
 
 

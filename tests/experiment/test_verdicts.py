@@ -380,3 +380,71 @@ def test_an_unfinished_last_line_does_not_count(tmp_path):
     path.write_text('{"kind": "poli\n{"kind": "machine"}\n')
     with pytest.raises(ValueError, match="raw.jsonl:1"):
         results.read(path)
+
+
+def rows_of(kind, workload, cases, rounds=4):
+    """Returns rows: for each name what of(noise) makes, with a little noise in each round."""
+    rng = random.Random(5)
+    return [{"kind": kind, "name": name, "workload": workload, "round": number,
+             **of(rng.lognormvariate(0, 0.01))} for name, of in cases.items()
+            for number in range(rounds)]
+
+
+@pytest.mark.parametrize("factor, verdict", [(18, claims.HOLDS), (1.2, claims.HOLDS_NOT)])
+def test_light_load_compares_medians_at_the_lightest_load(factor, verdict):
+    def row(policy, load, p50):
+        return lambda noise: {"policy": policy, "arrivals": "poisson", "load": load, "slowdown": {
+            of_class: {"p50": p50 * noise} for of_class in claims.slowdown.CLASSES}}
+    lines = rows_of("slowdown", 0, {
+        "a": row("cohort", 0.1, factor), "b": row("thread-per-connection", 0.1, 1),
+        "c": row("cohort", 0.9, 5), "d": row("thread-per-connection", 0.9, 5)})
+    found = claims.light_load(Results(lines))
+    assert found.verdict == verdict and "At a load of 0.1 " in found.claim
+
+
+def paths(titles_ms, terms_ms, per_s):
+    return lambda noise: {"rounds_per_s": per_s * noise, "paths": [
+        {"p50_us": 1000 * ms * noise, "p99_us": 2000 * ms * noise}
+        for ms in (titles_ms, titles_ms, terms_ms)]}
+
+
+def test_a_bottleneck_delays_the_other_paths_but_not_with_pools_or_quanta():
+    cases = {f"{policy}, normal": paths(7, 8, 36000) for policy in claims.synthetic.POLICIES
+             if policy != "seda"}
+    lines = rows_of("bottleneck", 256, cases | {
+        "seda, normal": paths(0.6, 50, 22000), "cohort, at most 0.2 ms": paths(1, 31, 35000)})
+    delayed = claims.bottleneck_delays_other_paths(Results(lines))
+    assert delayed.verdict == claims.HOLDS and "6 comparisons" in " ".join(delayed.numbers)
+    assert claims.quanta_help_other_paths(Results(lines)).verdict == claims.HOLDS
+    slow = [line for line in lines if line["name"] != "cohort, at most 0.2 ms"]
+    slow += rows_of("bottleneck", 256, {"cohort, at most 0.2 ms": paths(1, 31, 20000)})
+    found = claims.quanta_help_other_paths(Results(slow))
+    assert found.verdict == claims.HOLDS_NOT
+    assert "Decided by throughput, limited : seda." in found.numbers
+
+
+def test_cohorts_of_any_size_must_save_cpu():
+    def gate(cpu_ns):
+        return lambda noise: {"cpu_ns": 1e6 * cpu_ns * noise, "rounds": 10**6}
+    cases = {str(size): gate(500 if size == 1 else 380) for size in claims.synthetic.GATES}
+    assert claims.larger_cohorts_save_cpu(Results(rows_of("gates", 1000, cases))).verdict \
+        == claims.HOLDS
+    worse = cases | {"1000": gate(560)}
+    found = claims.larger_cohorts_save_cpu(Results(rows_of("gates", 1000, worse)))
+    assert found.verdict == claims.HOLDS_NOT and "Decided by 1000 : 1." in found.numbers
+
+
+def test_a_hand_over_of_pools_takes_time_and_not_only_cpu():
+    def ring(policy, us):
+        return lambda noise: {"policy": policy, "stages": 10, "rounds": 10**5, "cpu_ns": 10**8,
+                              "seconds": us * noise}
+    lines = rows_of("ring", 1, {"seda, 10 stages": ring("seda", 14),
+                                "cohort, 10 stages": ring("cohort", 0.2)})
+    assert claims.hand_over_of_pools(Results(lines)).verdict == claims.HOLDS_NOT
+    assert claims.hand_over_is_cheap(Results(lines)).verdict == claims.HOLDS
+
+
+def test_the_weakest_comparison_of_a_claim_that_holds_decides_it():
+    found = claims.thread_per_core_is_alike(runs(slower("mg1", by=0.99)), 16)
+    assert found.verdict == claims.HOLDS and "mg1" in found.numbers[-1]
+    assert found.numbers[-1].startswith("Decided by ") and found.expected.startswith("0.983 to 1")
