@@ -218,6 +218,17 @@ def test_the_brief_experiment_has_what_the_claims_need_within_25_minutes():
         assert wanted and {("policies", name) for name in wanted} <= names
 
 
+def test_what_decides_no_claim_has_fewer_rounds():
+    rounds, options = {}, command_line.parse(["--parts", "policies,slowdown", "--connections", "16"])
+    for job in jobs.jobs(options, run.Bench(ROOT, ROOT), 1):
+        rounds.setdefault((job.kind, job.name), []).append(job.round)
+    assert rounds["policies", "seda"] == list(range(8))
+    assert rounds["policies", "seda-overthreaded"] == [0, 1, 2]
+    assert ("slowdown", "drain, poisson, 1.4") in rounds
+    assert ("slowdown", "drain, bursts, 1.4") not in rounds
+    assert len(rounds["slowdown", "drain, bursts, 0.7"]) == 3
+
+
 @pytest.mark.parametrize("arguments", [
     "policies --connections 16", "slowdown --rounds 1", "batching", "layouts",
     "overload", "addresses --configurations backlog --rounds 3", "cohorts", "cutoff", "bursts",
