@@ -10,9 +10,10 @@
 #define GAIN_FIRST 0.75 /* a policy may let small images overtake large ones */
 #define GAIN_MIN 0.2
 #define GAIN_MAX 1.5
-#define GAIN_FALL_MAX 0.7   /* of one step */
+#define GAIN_FALL_MAX 0.5   /* of one step */
 #define GAIN_RISE 1.1       /* of one step */
 #define GAIN_RISE_BELOW 0.8 /* of the target */
+#define GAIN_RISE_TARGETS 2 /* between two of them: large pictures are known later */
 #define MEASURE_S 1.0       /* time constant of the capacity */
 #define SHARE_OF_LOWER 0.5
 
@@ -71,7 +72,8 @@ static void backlog_step(struct control *c, const struct control_params *p, unsi
 		return;
 	if (ratio > 1)
 		own->gain = fmax(own->gain * fmax(1 / ratio, GAIN_FALL_MAX), GAIN_MIN);
-	else if (ratio < GAIN_RISE_BELOW && sample->has_refused)
+	else if (ratio < GAIN_RISE_BELOW && sample->has_refused &&
+	         own->since_s >= GAIN_RISE_TARGETS * own->target_s)
 		own->gain = fmin(own->gain * GAIN_RISE, GAIN_MAX);
 	else
 		return;

@@ -125,7 +125,7 @@ static void backlog_corrects_its_limit_once_per_response_time(void **state)
 		backlog(4, true); /* waits until 4 s have passed */
 	assert_near(control_backlog_limit(&c, 0), 75 / 1.25);
 	backlog(4, true);
-	assert_near(control_backlog_limit(&c, 0), 75 / 1.25 * 0.7);
+	assert_near(control_backlog_limit(&c, 0), 75 / 1.25 * 0.5);
 	for (unsigned i = 0; i < 100; i++)
 		backlog(10, true);
 	assert_near(control_backlog_limit(&c, 0), 100 * 0.2);
@@ -138,6 +138,8 @@ static void backlog_raises_its_limit_only_when_something_was_refused(void **stat
 	c.capacity = 100;
 	backlog(0.5, false);
 	assert_near(control_backlog_limit(&c, 0), 75);
+	backlog(0.5, true);
+	assert_near(control_backlog_limit(&c, 0), 82.5); /* two seconds have passed */
 	backlog(0.5, true);
 	assert_near(control_backlog_limit(&c, 0), 82.5);
 	for (unsigned i = 0; i < 100; i++)
