@@ -19,7 +19,7 @@
 #define QUANTA 16              /* of one client's work in flight, in the room */
 #define BUSY_NS (5 * NS_PER_S) /* time constant of the share of busy time */
 #define MEAN_IMAGES 64.0       /* that the mean work of an image remembers */
-#define SIZE_SAMPLES_MIN 5    /* of a percentile */
+#define SIZE_SAMPLES_MIN 5     /* of a percentile */
 #define SIZE_INTERVALS_MAX 10  /* that a size may wait for as many */
 #define RETRY_MARGIN 0.02      /* of the room: the load varies */
 #define BUSY_BELOW 0.4         /* then the images could take twice as long */
@@ -271,6 +271,7 @@ static void advance(struct overload *o, unsigned index, uint64_t now_ns)
 	/* A thread reads the clock before it has the lock. */
 	uint64_t passed = now_ns > class->start_ns ? now_ns - class->start_ns : 0;
 
+	assert(o->params.interval_ns > 0);
 	if (class->ended < o->params.samples && passed < o->params.interval_ns)
 		return;
 	end_interval(o, index, (double)passed / (double)NS_PER_S);
