@@ -75,7 +75,7 @@ static bool run(const uint8_t *jpeg, size_t size)
 {
 	const struct scaling to = { 6, 60, 100, .5, 1, CHROMA_444, 0, 0 };
 	struct picture *root = decode_all(jpeg, size), *p = NULL, *blurred = NULL, *cut = NULL,
-		       *sharp = NULL;
+		       *sharp = NULL, *knots = NULL;
 	uint8_t *data = NULL;
 	size_t n;
 	int err = -ENOMEM;
@@ -90,13 +90,16 @@ static bool run(const uint8_t *jpeg, size_t size)
 		sharp = picture_job_finish(picture_sharpen_begin(cut, CHROMA_444, 3, 1),
 		                           &resampler);
 	if (sharp)
+		knots = picture_job_finish(picture_blur_begin(p, picture_chroma(p), 6, true),
+		                           &resampler);
+	if (knots)
 		err = encoder_encode(&(struct encoding){ .quality = 100, .is_progressive = true },
 		                     sharp, NULL, 0, &data, &n);
 	if (!err)
 		pool_put(data);
 	if (!err)
-		err = encoder_encode(&(struct encoding){ .quality = 100, .is_optimized = true }, p,
-		                     NULL, 0, &data, &n);
+		err = encoder_encode(&(struct encoding){ .quality = 100, .is_optimized = true },
+		                     knots, NULL, 0, &data, &n);
 	if (!err)
 		pool_put(data);
 	if (!err)
@@ -110,6 +113,7 @@ static bool run(const uint8_t *jpeg, size_t size)
 	picture_unref(blurred);
 	picture_unref(cut);
 	picture_unref(sharp);
+	picture_unref(knots);
 	assert_int_equal(in_use, 0);
 	return !err;
 }
