@@ -66,6 +66,9 @@ static void problem_from_store(struct visit *v, struct problem *p, const struct 
 		problem_set_free_bytes(p, image->upload->epoch->conf.limits.free_bytes,
 		                       atomic_load_explicit(&app(v)->images->store.free_bytes,
 		                                            memory_order_relaxed));
+	else if (err == -ETIME)
+		problem_set(p, 404, "not-found",
+		            "the image was uploaded so long ago that it may have been removed");
 	else if (is_full)
 		problem_set(p, 507, "storage-full", "%s", strerror(-err));
 	else if (err == -ENOENT)

@@ -70,6 +70,8 @@ static const char *reason_of(int err)
 		return "the store does not answer";
 	case S3_DAMAGED:
 		return "the store's answers are damaged";
+	case -EAGAIN:
+		return "other nodes change the same object";
 	case -EBUSY:
 		return "too many requests wait for the store";
 	case SPOOLING_FULL:

@@ -271,7 +271,7 @@ static int read_record(struct image_service *s, struct upload_key *k, struct key
 	int err = s->storage.class->key_read(&s->storage, r);
 
 	memcpy(k->record.version, r->version, sizeof r->version);
-	if (err || r->created + age_of(k) > (uint64_t)time(NULL))
+	if (err || r->age_s < age_of(k))
 		return err;
 	pool_put(r->id);
 	return -ENOENT;
@@ -288,11 +288,7 @@ static void decide(struct image_service *s, struct upload_key *k, struct key_rec
 	}
 	int has = make_answer(s, k, r);
 
-	/* Another node may be making the images of a record that is not settled. */
-	bool has_lease = s->storage.class->is_shared &&
-	                 r->created + UPLOAD_KEY_LEASE_S > (uint64_t)time(NULL);
-
-	if (has == 0 && !r->is_settled && !has_lease) {
+	if (has == 0 && !r->is_settled) {
 		text_fini(&k->images);
 		return;
 	}
@@ -305,10 +301,8 @@ static void decide(struct image_service *s, struct upload_key *k, struct key_rec
 		refuse_failed(k, has);
 	else if (!is_same_content(k, r))
 		refuse_other(k);
-	else if (r->is_settled)
-		k->verdict = UPLOAD_KEY_KNOWN;
 	else
-		refuse_in_progress(k);
+		k->verdict = UPLOAD_KEY_KNOWN;
 }
 
 /* Returns whether the client may have one more key. */
@@ -364,7 +358,6 @@ static void start(struct image_service *s, struct upload_key *k)
 {
 	if (!is_below_limit(s->keys, k))
 		return;
-	k->begun_ns = clock_ns();
 	int err = write_record(s, k, false, k->upload->image_count);
 
 	if (!err) {
@@ -381,11 +374,9 @@ static void start(struct image_service *s, struct upload_key *k)
 }
 
 /* Decides about a key. Without taking it, only a settled record counts. The images of an upload
- * that is made again are removed. Files go first, so that a crash leaves none without a record. Of
- * several nodes only that which has replaced the record may remove images. */
+ * that is made again are removed first, so that a crash leaves none without a record. */
 static void begin(struct image_service *s, struct upload_key *k, bool is_taken)
 {
-	bool is_shared = s->storage.class->is_shared;
 	struct key_record r;
 	int err = read_record(s, k, &r);
 
@@ -398,43 +389,13 @@ static void begin(struct image_service *s, struct upload_key *k, bool is_taken)
 	if (is_taken || r.is_settled)
 		decide(s, k, &r);
 	if (is_taken && !k->verdict) {
-		if (!is_shared)
-			remove_images(s, &r);
+		remove_images(s, &r);
 		start(s, k);
-		if (is_shared && k->verdict == UPLOAD_KEY_NEW)
-			remove_images(s, &r);
 	}
 	pool_put(r.id);
 }
 
-/* ---- after the images ---- */
-
-/* Returns whether another node has settled this upload, whose images it has seen: 1, 0 or -errno.
- */
-static int is_settled_by_other(struct image_service *s, struct upload_key *k)
-{
-	struct key_record r;
-	int err = read_record(s, k, &r);
-
-	if (err)
-		return err == -ENOENT ? 0 : err;
-	bool is_own = r.is_settled && r.count > 0 && strcmp(r.id[0], k->upload->image[0]->id) == 0;
-
-	pool_put(r.id);
-	return is_own;
-}
-
-/* Another node has taken the key, because this one took too long, or may take it as that of an
- * upload that was never acknowledged. */
-static void lose(struct image_service *s, struct upload_key *k)
-{
-	log_warning("store: another node has taken an Idempotency-Key after %d s; removing the "
-	            "images of the upload, and answering 409",
-	            UPLOAD_KEY_LEASE_S);
-	for (unsigned i = 0; i < k->upload->image_count; i++)
-		(void)storage_remove(&s->storage, k->upload->image[i]->id);
-	refuse_in_progress(k);
-}
+/* ---- with a store that nodes share ---- */
 
 /* The images tell the same as a settled record, until one of them is removed. */
 static void warn_of_images(int err)
@@ -443,46 +404,191 @@ static void warn_of_images(int err)
 	            strerror(-err));
 }
 
+/* Forgets the key of an upload that has made nothing. */
+static void forget(struct image_service *s, const struct upload_key *k)
+{
+	int err = s->storage.class->key_remove(&s->storage, &k->record);
+
+	if (err)
+		warn_of_images(err);
+}
+
+/* [K3] Returns whether the record was as it is for UPLOAD_KEY_WAIT_S, as this node has seen it. */
+static bool has_waited(struct upload_keys *keys, const struct upload_key *k)
+{
+	const struct key_record *r = &k->record;
+	uint64_t now = clock_ns();
+
+	pthread_mutex_lock(&keys->lock);
+	__typeof__(keys->seen[0]) *seen = &keys->seen[r->name[1] % UPLOAD_KEY_SEEN];
+	bool is_known = memcmp(seen->name, r->name, sizeof seen->name) == 0 &&
+	                strcmp(seen->version, r->version) == 0;
+
+	if (!is_known) {
+		memcpy(seen->name, r->name, sizeof seen->name);
+		memcpy(seen->version, r->version, sizeof seen->version);
+		seen->since_ns = now;
+	}
+	bool has_waited = now - seen->since_ns >= UPLOAD_KEY_WAIT_S * NS_PER_S;
+
+	pthread_mutex_unlock(&keys->lock);
+	return has_waited;
+}
+
+/* What the images of a record tell. */
+struct fates {
+	unsigned open, old, failed; /* that may come; of these too old to be made; that failed */
+	int err;
+};
+
+/* Makes the answer from what has become of the images. */
+static struct fates make_shared_answer(struct image_service *s, struct upload_key *k,
+                                       const struct key_record *r)
+{
+	struct fates f = { .err = 0 };
+
+	if (r->count == 1)
+		memcpy(k->id, r->id[0], sizeof k->id);
+	k->failed = r->failed;
+	text_init_growable(&k->images, ((size_t)r->count + 1) * (STORED_IMAGE_MAX + 2));
+	text_puts(&k->images, "[");
+	for (unsigned i = 0; i < r->count && !f.err; i++) {
+		bool is_coming = inflight_find(&s->inflight, r->id[i], NULL) ||
+		                 spooling_has(&s->storage, r->id[i]);
+		int has = stored_list_append(&k->images, &s->storage, r->id[i]), fate = S3_THERE;
+
+		if (!has && !is_coming)
+			fate = s->storage.class->fate(&s->storage, r->id[i], false);
+		f.err = has < 0 ? has : fate < 0 ? fate : 0;
+		f.open += fate == S3_ABSENT;
+		f.old += fate == S3_ABSENT && s3_id_is_too_old(r->id[i]);
+		f.failed += fate == S3_HAS_FAILED;
+		if (!has && (fate == S3_THERE || fate == S3_REMOVED))
+			f.err = append_image(s, k, r->id[i]) < 0 ? -EIO : 0;
+	}
+	text_puts(&k->images, "]");
+	k->failed += f.failed;
+	if (!f.err && k->images.overflowed)
+		f.err = -ENOMEM;
+	return f;
+}
+
+/* [K4] Makes the images of the record, which nobody may have made. */
+static void take_over(struct image_service *s, struct upload_key *k, const struct key_record *r)
+{
+	struct upload *u = k->upload;
+
+	if (r->count != u->image_count) {
+		refuse_other(k);
+		return;
+	}
+	for (unsigned i = 0; i < r->count; i++)
+		memcpy(u->image[i]->id, r->id[i], sizeof u->image[i]->id);
+	k->is_taken_over = true;
+	start(s, k);
+}
+
+/* [K1] Decides by a record with ids. */
+static void decide_shared(struct image_service *s, struct upload_key *k, const struct key_record *r)
+{
+	if (!is_same_content(k, r)) {
+		refuse_other(k);
+		return;
+	}
+	struct fates f = make_shared_answer(s, k, r);
+
+	if (f.err)
+		refuse_failed(k, f.err);
+	else if (!f.open && f.failed < r->count)
+		k->verdict = UPLOAD_KEY_KNOWN;
+	else if (!f.open || f.old) /* nothing was made, or it may have been removed */
+		start(s, k);
+	else if (has_waited(s->keys, k))
+		take_over(s, k, r);
+	else
+		refuse_in_progress(k);
+	if (k->verdict != UPLOAD_KEY_KNOWN) {
+		text_fini(&k->images);
+		k->failed = 0;
+	}
+}
+
+static void begin_shared(struct image_service *s, struct upload_key *k)
+{
+	struct key_record r;
+	int err = read_record(s, k, &r);
+
+	if (err == -ENOENT || (!err && r.count == 0))
+		start(s, k); /* [K2] */
+	else if (err)
+		refuse_failed(k, err);
+	else
+		decide_shared(s, k, &r);
+	if (!err)
+		pool_put(r.id);
+}
+
+/* The images of a record tell what was made. So those that have failed must not come later. Returns
+ * 0; 1 if one was made by another node; or -errno. */
+static int end_failed_images(struct image_service *s, const struct upload *u)
+{
+	int result = 0;
+
+	for (unsigned i = 0; i < u->image_count; i++) {
+		int fate = upload_has_failed(u, i)
+		                   ? s->storage.class->fate(&s->storage, u->image[i]->id, true)
+		                   : S3_HAS_FAILED;
+
+		if (fate != S3_HAS_FAILED && result >= 0)
+			result = fate < 0 ? fate : 1;
+	}
+	return result;
+}
+
+static void end_shared(struct image_service *s, struct upload_key *k, unsigned good)
+{
+	int result = k->upload ? end_failed_images(s, k->upload) : 0;
+
+	if (result > 0)
+		refuse_in_progress(k); /* the next one with the key gets the answer */
+	else if (result && good > 0)
+		refuse_failed(k, result);
+	else if (!result && good == 0 && (k->upload || !k->is_taken_over))
+		forget(s, k); /* [K6] */
+}
+
+/* ---- after the images ---- */
+
 /* Settles the record of an upload of which `good` images succeeded. */
 static void settle(struct image_service *s, struct upload_key *k, unsigned good)
 {
 	int err = write_record(s, k, true, good);
-	bool is_whole = k->record.failed == 0;
-	/* No other node can have settled a part of an upload. */
-	int is_own = err == -EEXIST && is_whole ? is_settled_by_other(s, k) : 1;
 
 	if (!err)
 		return;
-	if (is_own < 0) {
-		refuse_in_progress(k); /* the next one with the key will see */
-	} else if (!is_own || (!is_whole && s->storage.class->is_shared)) {
-		lose(s, k);
-	} else if (!is_whole) {
-		log_error("store: cannot write the record of an Idempotency-Key: %s; forgetting "
-		          "the key",
-		          strerror(-err));
-		(void)s->storage.class->key_remove(&s->storage, &k->record);
-	} else if (err != -EEXIST) {
+	if (k->record.failed == 0) {
 		warn_of_images(err);
+		return;
 	}
+	log_error("store: cannot write the record of an Idempotency-Key: %s; forgetting the key",
+	          strerror(-err));
+	(void)s->storage.class->key_remove(&s->storage, &k->record);
 }
 
 static void end(struct image_service *s, struct upload_key *k)
 {
 	const struct upload *u = k->upload;
 	unsigned good = 0;
-	int err = 0;
 
 	for (unsigned i = 0; u && i < u->image_count; i++)
 		good += !upload_has_failed(u, i);
 	k->verdict = UPLOAD_KEY_ENDED;
-	if (good > 0)
+	if (s->storage.class->is_shared)
+		end_shared(s, k, good);
+	else if (good > 0)
 		settle(s, k, good);
-	else if (clock_ns() < k->begun_ns + UPLOAD_KEY_LEASE_S * NS_PER_S ||
-	         !s->storage.class->is_shared) /* otherwise it may be another node's */
-		err = s->storage.class->key_remove(&s->storage, &k->record);
-	if (err)
-		warn_of_images(err);
+	else
+		forget(s, k);
 	give(s->keys, k);
 }
 
@@ -494,11 +600,16 @@ bool upload_key_serve(struct image_service *s, struct upload_key *k)
 	}
 	if (hash(k))
 		return true;
-	if (!s->storage.class->is_shared)
+	bool is_shared = s->storage.class->is_shared;
+
+	if (!is_shared)
 		begin(s, k, false); /* so that answers do not wait for each other */
 	if (k->verdict || !take(s->keys, k))
 		return false;
-	begin(s, k, true);
+	if (is_shared)
+		begin_shared(s, k);
+	else
+		begin(s, k, true);
 	if (k->verdict != UPLOAD_KEY_NEW)
 		give(s->keys, k);
 	return false;

@@ -28,10 +28,11 @@ struct upload;
 
 #define UPLOAD_KEY_BUCKETS 256
 
-/* With a store that nodes share, a key in progress belongs to its node for that long. Then another
- * node may make the images: the first one is dead, or it loses the key at its end. The nodes'
- * clocks must agree within some seconds. */
-#define UPLOAD_KEY_LEASE_S 10
+/* With a store that nodes share, whoever wants to make an upload that another node has begun waits
+ * so long, by its own clock, while the record stays as it is. That saves work: both would make the
+ * same images, of which the first ones count. */
+#define UPLOAD_KEY_WAIT_S 10
+#define UPLOAD_KEY_SEEN 256
 
 enum upload_key_verdict {
 	UPLOAD_KEY_NEW = 1, /* the upload may start; the key must be served once more */
@@ -43,9 +44,9 @@ enum upload_key_verdict {
 /* Of one request. Pool memory of its connection. */
 struct upload_key {
 	/* set before the first call */
-	struct key_record record;    /* of its upload; only the name is set */
-	bool has_share;              /* of the upload's client: otherwise no limit */
-	const struct upload *upload; /* NULL at the end: it was not started */
+	struct key_record record; /* of its upload; only the name is set */
+	bool has_share;           /* of the upload's client: otherwise no limit */
+	struct upload *upload;    /* NULL at the end: it was not started */
 	/* the result */
 	enum upload_key_verdict verdict; /* 0: none yet */
 	struct problem problem;
@@ -54,7 +55,7 @@ struct upload_key {
 	bool is_processing;       /* known: an image is not stored yet */
 	uint64_t failed;          /* known: parts that made no image */
 	/* private */
-	uint64_t begun_ns;
+	bool is_taken_over; /* other nodes may be making its images */
 	struct sha256_ctx context;
 	unsigned hashed_images;
 	size_t hashed;           /* bytes of the next one */
@@ -65,6 +66,12 @@ struct upload_keys {
 	pthread_mutex_t lock;
 	struct upload_key *bucket[UPLOAD_KEY_BUCKETS]; /* in progress */
 	struct client_rates rates; /* of new keys, for limits.idempotency_keys */
+	/* under the lock: records of other nodes that were seen last, by their names */
+	struct {
+		uint8_t name[KEY_RECORD_HASH_SIZE];
+		char version[KEY_RECORD_VERSION_MAX];
+		uint64_t since_ns;
+	} seen[UPLOAD_KEY_SEEN];
 };
 
 void upload_keys_init(struct upload_keys *keys);
@@ -78,9 +85,9 @@ void upload_key_free(struct upload_key *k); /* NULL: nothing */
  * Serves the key. Returns true if more of the upload's content is to be hashed: the caller calls
  * again, after others had their turn. Otherwise the verdict is set. A disk's thread; blocks.
  *
- * At first it decides about the upload, and remembers its ids if the key is new. At the end it
- * remembers what was made. If nothing succeeded, the key is forgotten: the client may try again
- * with it. If another node has taken the key, the images are removed and the upload is refused.
+ * At first it decides about the upload, and remembers its ids if the key is new. An upload that
+ * another node has begun, and has not ended, gets the ids of that one. At the end it remembers what
+ * was made. If nothing succeeded, the key is forgotten: the client may try again with it.
  */
 bool upload_key_serve(struct image_service *s, struct upload_key *k);
 

@@ -42,8 +42,8 @@ struct s3_op {
 	const struct iovec *piece; /* put: the content; borrowed */
 	unsigned piece_count;
 	const char *type; /* put: Content-Type; static */
-	/* put: "*": only if there is no such object; an entity tag: only if the object has it (RFC
-	 * 9110, 13.1); "": in any case */
+	/* put, delete: "*": only if there is no such object; an entity tag: only if the object has
+	 * it (RFC 9110, 13.1); "": in any case */
 	char match[S3_ETAG_MAX];
 	/* put, and get of small objects: the checksum of the content, which the object has as
 	 * metadata; "": none */

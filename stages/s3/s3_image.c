@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "s3_sign.h"
 #include "store/checksum.h"
@@ -86,6 +87,11 @@ int s3_image_write(struct text *head, struct iovec piece[STORED_FILES_MAX],
 	return head->overflowed ? -ENOMEM : (int)item->file_count;
 }
 
+bool s3_id_is_too_old(const char *id)
+{
+	return time(NULL) - ulid_time(id) > S3_ID_AGE_MAX_S;
+}
+
 /* ---- reading ---- */
 
 /* Reads a line of the map. Returns what follows, or NULL if it is not one. */
@@ -126,9 +132,13 @@ int s3_head_read(struct s3_head *head, const char *data, size_t length, uint64_t
 	char sum[CHECKSUM_LENGTH + 1] = "", own[CHECKSUM_LENGTH + 1];
 	int first = 0;
 
-	if (total == sizeof S3_TOMBSTONE - 1 && length == total &&
-	    memcmp(data, S3_TOMBSTONE, length) == 0)
-		return -ENOENT;
+	static_assert(sizeof S3_TOMBSTONE == sizeof S3_FAILED, "lists tell both by their size");
+	if (total == sizeof S3_TOMBSTONE - 1 && length == total) {
+		if (memcmp(data, S3_TOMBSTONE, length) == 0)
+			return -ENOENT;
+		if (memcmp(data, S3_FAILED, length) == 0)
+			return -ESTALE;
+	}
 	sscanf(data, "image 1 %8" SCNu64 " %10" SCNu64 " %32[0-9a-f]%n", &head->length,
 	       &head->expires, sum, &first);
 	if (first != FIRST_LENGTH - 1 || data[first] != '\n' || head->length > length ||

@@ -37,6 +37,8 @@
 /* What an image is replaced by when it is removed, for S3_TOMBSTONE_AGE_S at least: by then no
  * request of its upload can still take effect. */
 #define S3_TOMBSTONE "removed 1\n"
+/* What takes the place of an image that was never made, so that it cannot come later. As long. */
+#define S3_FAILED "failed 1 \n"
 #define S3_TOMBSTONE_AGE_S (30 * 86400)
 
 /* A file in an object. */
@@ -63,8 +65,15 @@ void s3_image_key(char key[S3_IMAGE_KEY_MAX], const char *id);
 int s3_image_write(struct text *head, struct iovec piece[STORED_FILES_MAX],
                    const struct store_item *item, uint64_t expires);
 
-/* Reads a head, with a zero behind the data, of an object of `total` bytes. Returns 0; -ENOENT for
- * the mark of a removed image; or -EBADMSG. */
+/* An id that is older may have had a tombstone that is gone: nothing is put for it. It is a day
+ * less, so that no request is still on its way then. */
+#define S3_ID_AGE_MAX_S (S3_TOMBSTONE_AGE_S - 86400)
+
+/* Returns whether nothing may be put for the id any more, by this node's clock alone. */
+bool s3_id_is_too_old(const char *id);
+
+/* Reads a head, with a zero behind the data, of an object of `total` bytes. Returns 0; -ENOENT or
+ * -ESTALE for the mark of a removed image, or of a failed one; or -EBADMSG. */
 int s3_head_read(struct s3_head *head, const char *data, size_t length, uint64_t total);
 
 /* Returns the file with that name, or NULL. It is in *head. */

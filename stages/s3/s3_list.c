@@ -112,6 +112,16 @@ static const char *take(const char *at, const char *end, const char *begin, cons
 	return last;
 }
 
+/* Copies the entity tag of an element, from its key on. */
+static void read_etag(const char *at, const char *end, char etag[S3_LIST_ETAG_MAX])
+{
+	const char *stop = find(at, end, "</Contents>");
+
+	etag[0] = '\0';
+	if (stop)
+		(void)take(at, stop, "<ETag>", "</ETag>", etag, S3_LIST_ETAG_MAX);
+}
+
 bool s3_list_next(struct s3_list *l, char key[S3_NAME_MAX])
 {
 	const char *end = take(l->at, l->end, "<Key>", "</Key>", key, S3_NAME_MAX);
@@ -122,6 +132,7 @@ bool s3_list_next(struct s3_list *l, char key[S3_NAME_MAX])
 	l->is_plain = strspn(key, PLAIN) == strlen(key);
 	l->modified = read_modified(end, l->end);
 	l->size = read_size(end, l->end);
+	read_etag(end, l->end, l->etag);
 	return true;
 }
 

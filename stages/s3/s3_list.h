@@ -14,12 +14,15 @@
 
 #define S3_NAME_MAX 1025 /* bytes of a key of any bucket, with the zero */
 
+#define S3_LIST_ETAG_MAX 64
+
 struct s3_list {
-	const char *at, *end; /* of what is left */
-	bool is_truncated;    /* there are more keys behind the last one */
-	bool is_plain;        /* of the last key that was read: only such characters */
-	time_t modified;      /* of it; 0: the store does not say */
-	uint64_t size;        /* of its object, in bytes; UINT64_MAX: it does not say */
+	const char *at, *end;        /* of what is left */
+	bool is_truncated;           /* there are more keys behind the last one */
+	bool is_plain;               /* of the last key that was read: only such characters */
+	time_t modified;             /* of it; 0: the store does not say */
+	uint64_t size;               /* of its object, in bytes; UINT64_MAX: it does not say */
+	char etag[S3_LIST_ETAG_MAX]; /* of it; "": it does not say */
 };
 
 /* Begins to read an answer. Returns false if it is not one, or not complete. */

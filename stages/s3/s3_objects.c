@@ -49,6 +49,7 @@ static bool read_answer(struct s3_client *c, struct s3_op *op, char last[S3_NAME
 	bool has_more = !op->err && s3_list_begin(&list, op->body.data, op->body.length);
 	while (has_more && is_wanted && s3_list_next(&list, key)) {
 		const struct s3_listed listed = { .key = key + cut,
+			                          .etag = list.etag,
 			                          .size = list.size,
 			                          .age_s = list.modified && op->date > list.modified
 			                                           ? op->date - list.modified
@@ -183,6 +184,8 @@ int s3_list_images(struct s3_client *c, struct store_page *page)
 
 /* ---- one object ---- */
 
+static atomic_bool has_conditional_removals; /* of the store */
+
 /* Returns whether the object has the content, and its entity tag. */
 static bool is_same(struct s3_client *c, const char *key, const char *data, size_t size,
                     char etag[S3_ETAG_MAX])
@@ -241,6 +244,17 @@ int s3_put_if(struct s3_client *c, const char *key, const char *data, size_t siz
 	return err;
 }
 
+static int remove_if(struct s3_client *c, const char *key, const char *match)
+{
+	struct s3_op op = { .verb = S3_DELETE };
+
+	snprintf(op.key, sizeof op.key, "%s", key);
+	snprintf(op.match, sizeof op.match, "%s", match);
+	s3_client_run(c, &op, 1);
+	text_fini(&op.body);
+	return op.err;
+}
+
 int s3_probe(struct s3_client *c)
 {
 	static const struct {
@@ -262,6 +276,9 @@ int s3_probe(struct s3_client *c)
 		else if (!err)
 			err = -EOPNOTSUPP;
 	}
+	if (!err) /* it must not be removed */
+		atomic_store(&has_conditional_removals,
+		             remove_if(c, PROBE, step[2].match) == -EEXIST);
 	if (err == -EOPNOTSUPP)
 		log_error("store: it has no conditional PUTs (If-None-Match, If-Match), by which "
 		          "nodes do not overwrite or bring back each other's images; storing "
@@ -269,14 +286,16 @@ int s3_probe(struct s3_client *c)
 	return err;
 }
 
-int s3_remove(struct s3_client *c, const char *key)
+int s3_remove(struct s3_client *c, const char *key, const char *match)
 {
-	struct s3_op op = { .verb = S3_DELETE };
+	int err = remove_if(c, key, match);
 
-	snprintf(op.key, sizeof op.key, "%s", key);
-	s3_client_run(c, &op, 1);
-	text_fini(&op.body);
-	return op.err == -ENOENT ? 0 : op.err;
+	return err == -ENOENT || (*match && err == -EEXIST) ? 0 : err;
+}
+
+bool s3_has_conditional_removals(void)
+{
+	return atomic_load(&has_conditional_removals);
 }
 
 /* ---- images ---- */
@@ -313,14 +332,43 @@ int s3_image_remove(struct s3_client *c, const char *id, bool may_come, uint64_t
 		s3_client_run(c, &op, 1); /* [D1] */
 		err = op.err ? op.err : s3_head_read(&head, op.body.data, op.body.length, op.total);
 		text_fini(&op.body);
-		if (err && !(op.err == -ENOENT && may_come))
-			return err;
+		if (err && !(op.err == -ENOENT && may_come && !s3_id_is_too_old(id)))
+			return err == -ESTALE ? -ENOENT : err;
 		*expires = err ? 0 : head.expires;
 		/* [D2], or [D3] if it is not there */
 		err = s3_put_if(c, op.key, S3_TOMBSTONE, sizeof S3_TOMBSTONE - 1,
 		                err ? "*" : op.etag, etag);
 	}
 	return err == -EEXIST ? -EAGAIN : err;
+}
+
+int s3_image_fate(struct s3_client *c, const char *id, bool ends)
+{
+	int err = -EEXIST;
+
+	if (ends && s3_id_is_too_old(id))
+		return -ETIME;
+	for (unsigned i = 0; err == -EEXIST && i < REMOVALS_MAX; i++) {
+		struct s3_op op = s3_head_op(id);
+		char etag[S3_ETAG_MAX];
+		struct s3_head head;
+
+		s3_client_run(c, &op, 1);
+		int state =
+			op.err ? 0 : s3_head_read(&head, op.body.data, op.body.length, op.total);
+
+		text_fini(&op.body);
+		if (op.err && op.err != -ENOENT)
+			return op.err;
+		if (!op.err)
+			return state == -ENOENT   ? S3_REMOVED
+			       : state == -ESTALE ? S3_HAS_FAILED
+			                          : S3_THERE;
+		if (!ends)
+			return S3_ABSENT;
+		err = s3_put_if(c, op.key, S3_FAILED, sizeof S3_FAILED - 1, "*", etag); /* [K5] */
+	}
+	return err == -EEXIST ? -EAGAIN : err ? err : S3_HAS_FAILED;
 }
 
 /* ---- tombstones ---- */
@@ -338,7 +386,7 @@ static bool remove_old(const struct s3_listed *listed, void *arg)
 	if (listed->size != sizeof S3_TOMBSTONE - 1 || listed->age_s < S3_TOMBSTONE_AGE_S ||
 	    !ulid_is_valid(id, strlen(id)))
 		return true;
-	l->err = s3_remove(l->client, listed->key); /* [T1] */
+	l->err = s3_remove(l->client, listed->key, listed->etag); /* [T1] */
 	l->removed += !l->err;
 	if (!l->err)
 		counter_add_shared(&s3_client_counters(l->client)->tombstones);

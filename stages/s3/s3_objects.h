@@ -25,9 +25,10 @@
 /* ---- lists ---- */
 
 struct s3_listed {
-	const char *key; /* of letters, digits and -._/, and shorter than S3_KEY_MAX */
-	uint64_t size;   /* UINT64_MAX: the store has not told it */
-	time_t age_s;    /* since it was put, by the store's clock alone; 0: unknown */
+	const char *key;  /* of letters, digits and -._/, and shorter than S3_KEY_MAX */
+	uint64_t size;    /* UINT64_MAX: the store has not told it */
+	time_t age_s;     /* since it was put, by the store's clock alone; 0: unknown */
+	const char *etag; /* "": the store has not told it */
 };
 
 /* Returns false to end the list. */
@@ -61,8 +62,12 @@ int s3_put_if(struct s3_client *c, const char *key, const char *data, size_t siz
  * if they did not hold, with the reason logged; or -errno, and nothing is known. */
 int s3_probe(struct s3_client *c);
 
-/* Removes an object, whatever it is. Returns 0, also if there is none, or -errno. */
-int s3_remove(struct s3_client *c, const char *key);
+/* Removes an object, only if it has the entity tag, as far as the store knows that condition; "":
+ * whatever it is. Returns 0, also if there is none, or -errno. */
+int s3_remove(struct s3_client *c, const char *key, const char *match);
+
+/* Returns whether s3_probe() has seen that removals can have a condition. */
+bool s3_has_conditional_removals(void);
 
 /* ---- images ---- */
 
@@ -73,6 +78,18 @@ struct s3_op s3_head_op(const char *id);
  * effect, so it is removed also if it is not there. Returns 0, *expires being that of the image;
  * -ENOENT if there is none; or -errno. */
 int s3_image_remove(struct s3_client *c, const char *id, bool may_come, uint64_t *expires);
+
+/* What has become of an image. */
+enum s3_fate {
+	S3_ABSENT = 1, /* it is not there, and may come */
+	S3_THERE,
+	S3_REMOVED,
+	S3_HAS_FAILED /* it cannot come any more */
+};
+
+/* Looks what has become of an image. ends: one that is not there cannot come from now on. Returns
+ * its fate, or -errno. */
+int s3_image_fate(struct s3_client *c, const char *id, bool ends);
 
 /* Where the next look for old tombstones begins. Zeroed: at the beginning. */
 struct s3_round {

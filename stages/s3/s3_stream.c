@@ -233,7 +233,7 @@ static int copy_content(const struct s3_stream *stream)
 static void head_done(struct s3_op *op)
 {
 	struct s3_stream *stream = op->arg;
-	int err = op->err ? op->err : stream->state;
+	int err = op->err ? op->err : stream->state == -ESTALE ? -ENOENT : stream->state;
 
 	if (!err) {
 		memcpy(stream->known.etag, op->etag, sizeof op->etag);

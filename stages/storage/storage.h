@@ -15,6 +15,7 @@
 
 #include "base/text.h"
 #include "conf/conf.h"
+#include "s3/s3_objects.h"
 #include "store/expiry.h"
 #include "store/key_record.h"
 #include "store/store.h"
@@ -94,13 +95,17 @@ struct store_class {
 	             struct store_found *found, void (*done)(void *arg), void *arg);
 
 	/* Records of Idempotency-Keys, by r->name. r->version tells whether another node has
-	 * changed a record since it was read: then key_write() returns -EEXIST. If key_read()
-	 * returns 0, the caller calls pool_put(r->id); -ENOENT: there is none. A settled record of
-	 * which parts have failed is durable. key_sweep() removes what one of KEY_RECORD_SHARDS
-	 * shards has from before a time. */
+	 * changed a record since it was read: then key_write() and key_remove() return -EEXIST. If
+	 * key_read() returns 0, the caller calls pool_put(r->id); -ENOENT: there is none. A settled
+	 * record of which parts have failed is durable. If is_shared, a removed record is one
+	 * without ids, and none is settled: the images tell. key_sweep() removes what one of
+	 * KEY_RECORD_SHARDS shards has from before a time. */
 	int (*key_read)(struct storage *st, struct key_record *r);
 	int (*key_write)(struct storage *st, struct key_record *r);
 	int (*key_remove)(struct storage *st, const struct key_record *r);
+	/* Tells what has become of an image of a record, as s3_image_fate(); NULL: an image that is
+	 * not stored is removed. */
+	int (*fate)(struct storage *st, const char *id, bool ends);
 	void (*key_sweep)(struct storage *st, unsigned shard, uint64_t before);
 };
 

@@ -1,5 +1,6 @@
 /* store_files.c - the class of a store of files: passes calls on to store/. Any thread. */
 #include <errno.h>
+#include <time.h>
 
 #include "storage.h"
 #include "store/stored_image.h"
@@ -77,7 +78,11 @@ static void find(struct storage *st, const char *id, const char *name, struct st
 
 static int key_read(struct storage *st, struct key_record *r)
 {
-	return key_record_read(st->files, r);
+	int err = key_record_read(st->files, r);
+	uint64_t now = (uint64_t)time(NULL);
+
+	r->age_s = !err && now > r->created ? now - r->created : 0;
+	return err;
 }
 
 /* Without the failed parts of a settled record, a loss of power would make their images missed, and

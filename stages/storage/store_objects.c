@@ -11,6 +11,8 @@
 #include <string.h>
 #include <time.h>
 
+#include <sys/random.h>
+
 #include "base/check.h"
 #include "base/pool.h"
 #include "base/text.h"
@@ -66,12 +68,23 @@ struct putting {
 	unsigned of[ITEMS_MAX]; /* the item of an operation */
 };
 
+/* [U2] The id is of this upload: its object is there, or was removed. Or another node, which made
+ * the same upload, has failed. Returns 0 or -errno. */
+static int look_at_other(struct storage *st, const char *id)
+{
+	int fate = s3_image_fate(st->objects, id, false);
+
+	return fate == S3_THERE || fate == S3_REMOVED ? 0 : fate < 0 ? fate : -EAGAIN;
+}
+
 static void put_images(struct storage *st, struct putting *p, struct store_item *items,
                        unsigned count)
 {
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < count; i++) {
+		if (!items[i].err && s3_id_is_too_old(items[i].id)) /* [U3] */
+			items[i].err = -ETIME;
 		if (items[i].err)
 			continue;
 		text_init_growable(&p->head[n], S3_HEAD_MAX + 1);
@@ -92,8 +105,9 @@ static void put_images(struct storage *st, struct putting *p, struct store_item 
 	}
 	s3_client_run(st->objects, p->op, n); /* [U1] */
 	for (unsigned k = 0; k < n; k++) {
-		/* [U2] The id is of this upload: its object is there, or was and is removed. */
-		items[p->of[k]].err = p->op[k].err == -EEXIST ? 0 : p->op[k].err;
+		struct store_item *item = &items[p->of[k]];
+
+		item->err = p->op[k].err == -EEXIST ? look_at_other(st, item->id) : p->op[k].err;
 		text_fini(&p->op[k].body);
 		text_fini(&p->head[k]);
 	}
@@ -164,7 +178,7 @@ static void forget_expired(struct storage *st, const char *id, uint64_t expires)
 	char key[S3_KEY_MAX];
 
 	write_expiry_key(key, id, expires);
-	(void)s3_remove(st->objects, key); /* it is listed again */
+	(void)s3_remove(st->objects, key, ""); /* it is listed again */
 }
 
 static int remove_image(struct storage *st, const char *id)
@@ -259,6 +273,9 @@ static int key_read(struct storage *st, struct key_record *r)
 
 	if (!err) {
 		memcpy(r->version, op.etag, S3_ETAG_MAX); /* also of a damaged one, to replace it */
+		r->age_s = op.modified && op.date > op.modified
+		                   ? (uint64_t)(op.date - op.modified)
+		                   : 0; /* by the store's clock alone */
 		err = key_record_parse(r, op.body.data, op.body.length);
 	}
 	text_fini(&op.body);
@@ -269,6 +286,9 @@ static int key_write(struct storage *st, struct key_record *r)
 {
 	char object[S3_KEY_MAX], match[S3_ETAG_MAX];
 	struct text text;
+
+	while (getrandom(&r->created, sizeof r->created, 0) != sizeof r->created)
+		; /* no two texts may be the same, because entity tags are of the text */
 	int err = key_record_format(r, &text);
 
 	object_key(object, r);
@@ -281,10 +301,15 @@ static int key_write(struct storage *st, struct key_record *r)
 
 static int key_remove(struct storage *st, const struct key_record *r)
 {
-	char object[S3_KEY_MAX];
+	struct key_record none = *r;
 
-	object_key(object, r);
-	return s3_remove(st->objects, object);
+	none.count = 0;
+	return key_write(st, &none); /* [K6] */
+}
+
+static int fate(struct storage *st, const char *id, bool ends)
+{
+	return s3_image_fate(st->objects, id, ends);
 }
 
 struct old_keys {
@@ -301,14 +326,18 @@ static bool remove_old(const struct s3_listed *listed, void *arg)
 	if (strlen(name) != KEY_NAME_LENGTH || strspn(name, "0123456789abcdef") != KEY_NAME_LENGTH)
 		s3_count_foreign(old->client);
 	else if (listed->age_s > old->age_s)
-		old->err = s3_remove(old->client, listed->key);
+		old->err = s3_remove(old->client, listed->key, listed->etag); /* [K7] */
 	return !old->err;
 }
 
+/* Without a condition, a record could go that a client has made again meanwhile. */
 static void key_sweep(struct storage *st, unsigned shard, uint64_t before)
 {
 	struct old_keys old = { st->objects, time(NULL) - (time_t)before, 0 };
 	char prefix[S3_KEY_MAX];
+
+	if (!s3_has_conditional_removals())
+		return;
 
 	snprintf(prefix, sizeof prefix, KEYS "%02x", shard & 0xff);
 	int err = s3_list_keys(st->objects, prefix, KEYS_AT_ONCE, remove_old, &old);
@@ -336,4 +365,5 @@ const struct store_class store_of_objects = {
 	.key_write = key_write,
 	.key_remove = key_remove,
 	.key_sweep = key_sweep,
+	.fate = fate,
 };

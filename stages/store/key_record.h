@@ -31,7 +31,8 @@ struct text;
 struct key_record {
 	uint8_t name[KEY_RECORD_HASH_SIZE];   /* the hash of the client and its key */
 	char version[KEY_RECORD_VERSION_MAX]; /* of the S3 object that was read; "": none was */
-	uint64_t created;                     /* seconds since 1970 */
+	uint64_t created;                     /* seconds since 1970; of an S3 object: any number */
+	uint64_t age_s;                       /* of a record that was read, by one clock */
 	bool is_settled;
 	uint8_t fingerprint[KEY_RECORD_HASH_SIZE]; /* of the content */
 	uint64_t failed;                           /* parts of the form that made no image */

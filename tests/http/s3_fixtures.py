@@ -39,7 +39,8 @@ def stored(store):
     """Returns {id: content} of the images that were not removed."""
     with store.lock:
         return {key.rpartition("/")[2]: content for key, (content, _, _) in store.objects.items()
-                if key.startswith("a/b/image/") and content != s3_image.REMOVED}
+                if key.startswith("a/b/image/")
+                and content not in (s3_image.REMOVED, s3_image.FAILED)}
 
 
 def change(store, image, edit):

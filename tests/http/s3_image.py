@@ -3,7 +3,7 @@
 import ctypes
 import hashlib
 
-REMOVED = b"removed 1\n"
+REMOVED, FAILED = b"removed 1\n", b"failed 1 \n"
 
 
 class Sum(ctypes.Structure):
@@ -23,8 +23,8 @@ def key_of(ident):
 
 
 def files_of(content):
-    """Returns the files of an object by their names; None if the image was removed."""
-    if content == REMOVED:
+    """Returns the files of an object by their names; None if the image was removed, or failed."""
+    if content in (REMOVED, FAILED):
         return None
     first, rest = content.split(b"\n", 1)
     word, version, length, _, total = first.decode().split(" ")

@@ -130,7 +130,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.put(store, key, body)
         with store.lock:
             if self.command == "DELETE":
-                refusal = self.refusal(store, key)
+                refusal = "if-match-delete" not in store.ignores and self.refusal(store, key)
                 if not refusal:
                     store.objects.pop(key, None)
                 return refusal or (204, {}, b"")
@@ -252,7 +252,7 @@ class Store:
         self.key, self.secret = KEY, SECRET
         self.longest = 0
         self.is_plain = False  # without conditional PUT
-        self.ignores = ()      # headers, in lower case
+        self.ignores = ()      # headers of PUT, in lower case; "if-match-delete": of DELETE
         self.tag_quotes = ""   # '"': If-Match has none of them, as at Ceph's gateway
         self.ahead_s = 0       # of its clock
         self.address, self.port = "127.0.0.1", 0
@@ -315,11 +315,15 @@ class Store:
         return 200, {**meta, "ETag": entity_tag(body),
                      "Last-Modified": email.utils.formatdate(modified, usegmt=True)}, body
 
+    def listed_tag(self, key):
+        return escape(entity_tag(self.objects[key][0]), {'"': "&quot;"})
+
     def list(self, query):
         prefix, after = query["prefix"], query.get("start-after", "")
         keys = sorted(key for key in self.objects if key.startswith(prefix) and key > after)
         count = min(1000, int(query["max-keys"]))
-        text = "".join(f"<Contents><Key>{escape(key)}</Key><LastModified>" + time.strftime(
+        text = "".join(f"<Contents><Key>{escape(key)}</Key><ETag>{self.listed_tag(key)}</ETag>"
+                       "<LastModified>" + time.strftime(
             "%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(self.objects[key][2])) +
             f"</LastModified><Size>{len(self.objects[key][0])}</Size></Contents>" for key in keys[:count])
         is_cut = str(len(keys) > count).lower()

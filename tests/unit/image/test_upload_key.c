@@ -14,6 +14,7 @@
 #include "image/image_service.h"
 
 static int write_error;
+static struct conf_epoch epoch;
 static unsigned removals;
 
 static int read_none(struct storage *st, struct key_record *r)
@@ -29,17 +30,20 @@ static int fail_to_write(struct storage *st, struct key_record *r)
 	return write_error;
 }
 
-static int fail_to_read(struct storage *st, struct key_record *r)
+static int fate_told, fates_asked;
+
+static int tell_fate(struct storage *st, const char *id, bool ends)
 {
-	(void)st, (void)r;
-	return -EIO;
+	(void)st, (void)id;
+	fates_asked += ends;
+	return fate_told;
 }
 
-static int lose_the_race(struct storage *st, struct key_record *r)
+static int write_nothing(struct storage *st, struct key_record *r)
 {
-	(void)st;
-	assert_true(r->is_settled);
-	return -EEXIST;
+	(void)st, (void)r;
+	fail();
+	return -EIO;
 }
 
 static int count_removal(struct storage *st, const char *id)
@@ -54,7 +58,8 @@ static int read_other(struct storage *st, struct key_record *r)
 {
 	(void)st;
 	memset(r->fingerprint, 1, sizeof r->fingerprint);
-	r->created = (uint64_t)time(NULL) + 60;
+	r->age_s = 0;
+	epoch.conf.store.idempotency_age_ms = 60000;
 	r->is_settled = true;
 	r->failed = 0;
 	r->count = 1;
@@ -103,8 +108,7 @@ static const struct store_class shared = { .is_shared = true,
 	                                   .key_write = fail_to_write };
 static struct image_service images = { .storage.class = &shared };
 static struct upload_keys keys;
-static struct conf_epoch epoch;
-static const struct upload upload = { .service = &images, .epoch = &epoch };
+static struct upload upload = { .service = &images, .epoch = &epoch };
 
 /* Returns the status of the refusal; 0: the upload may start. */
 static unsigned begin_with(int error)
@@ -190,31 +194,40 @@ static void an_image_that_cannot_be_read_is_not_removed(void **state)
 	pool_thread_fini();
 }
 
-/* The store does not tell what the record is now. */
-static void a_part_of_an_upload_without_its_key_is_removed(void **state)
+/* Then the images tell what was made, and the record stays as it is. */
+static void a_part_that_has_failed_cannot_come_later(void **state)
 {
-	static const struct store_class lost = { .is_shared = true,
-		                                 .key_read = fail_to_read,
-		                                 .key_write = lose_the_race,
-		                                 .remove = count_removal };
+	static const struct store_class shared_store = { .is_shared = true,
+		                                         .key_write = write_nothing,
+		                                         .fate = tell_fate };
+	static const struct {
+		int fate;
+		unsigned status;
+	} kinds[] = { { S3_HAS_FAILED, 0 }, { S3_THERE, 409 }, { S3_REMOVED, 409 }, { -EIO, 500 } };
 	static struct image good, bad;
 	struct image *list[2] = { &good, &bad };
-	struct image_service service = { .storage.class = &lost, .keys = &keys };
+	struct image_service service = { .storage.class = &shared_store, .keys = &keys };
 	struct upload parts = { .epoch = &epoch, .image_count = 2, .image = list };
-	struct upload_key *k = upload_key_new();
 
 	(void)state;
-	assert_non_null(k);
 	upload_keys_init(&keys);
-	k->upload = &parts;
-	k->verdict = UPLOAD_KEY_NEW;
-	keys.bucket[0] = k;
 	atomic_store(&bad.has_failed, true);
-	removals = 0;
-	assert_false(upload_key_serve(&service, k));
-	assert_int_equal(k->problem.status, 409);
-	assert_int_equal(removals, 2);
-	upload_key_free(k);
+	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+		struct upload_key *k = upload_key_new();
+
+		assert_non_null(k);
+		k->upload = &parts;
+		k->verdict = UPLOAD_KEY_NEW;
+		keys.bucket[0] = k;
+		fate_told = kinds[i].fate;
+		fates_asked = 0;
+		assert_false(upload_key_serve(&service, k));
+		assert_int_equal(fates_asked, 1);
+		assert_int_equal(k->problem.status, kinds[i].status);
+		assert_int_equal(k->verdict,
+		                 kinds[i].status ? UPLOAD_KEY_REFUSED : UPLOAD_KEY_ENDED);
+		upload_key_free(k);
+	}
 	upload_keys_fini(&keys);
 	pool_thread_fini();
 }
@@ -225,7 +238,7 @@ int main(void)
 		cmocka_unit_test(the_first_node_that_writes_a_record_has_the_key),
 		cmocka_unit_test(another_content_is_refused_at_once),
 		cmocka_unit_test(an_image_that_cannot_be_read_is_not_removed),
-		cmocka_unit_test(a_part_of_an_upload_without_its_key_is_removed),
+		cmocka_unit_test(a_part_that_has_failed_cannot_come_later),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
