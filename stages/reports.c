@@ -221,6 +221,8 @@ static const struct figure figures[] = {
 	  "Tombstones of removed images that were old enough to be removed." },
 	{ S3, OBJECTS(foreign), "foreign", "darkroom_s3_foreign_keys_total",
 	  "Keys in lists of the bucket that are not of this daemon." },
+	{ S3, OBJECTS(skew_s), "skew_s", "darkroom_s3_clock_skew_seconds",
+	  "Seconds by which this node's clock is off that of the S3 store; 0: at most 2." },
 	{ S3, OBJECTS(in_flight), "in_flight", "darkroom_s3_in_flight",
 	  "Operations of the S3 store in progress." },
 	{ S3, REPORT(is_away), NULL, "darkroom_s3_away", "1 while the S3 store does not answer." },

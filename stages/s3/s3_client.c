@@ -114,6 +114,7 @@ struct s3_client {
 	struct random random;
 	struct s3_counters counters;
 	struct s3_heads *heads;
+	_Atomic int64_t skew_s; /* of the store's clock; written by the client's thread */
 };
 
 /* ---- libcurl ---- */
@@ -645,6 +646,39 @@ static bool is_list(const struct transfer *t)
 	return s3_list_is_right(op->body.data, op->body.length, prefix, after);
 }
 
+/* ---- the store's clock ---- */
+
+/* An answer is written between its request and its end, which bounds the store's clock. Only an
+ * answer that came soon tells that the clocks agree. */
+static void note_skew(struct s3_client *c, const struct s3_op *op)
+{
+	time_t now = time(NULL), took = (time_t)((clock_ns() - op->began_ns) / NS_PER_S) + 1;
+	int64_t least = op->date - now, most = op->date + 1 - (now - took), skew = 0;
+
+	if (least > S3_SKEW_S)
+		skew = least;
+	else if (most < -S3_SKEW_S)
+		skew = most;
+	if (op->date <= 0 || (!skew && took > 2))
+		return;
+	int64_t old = atomic_exchange(&c->skew_s, skew);
+
+	atomic_store(&c->counters.skew_s, (uint64_t)(skew < 0 ? -skew : skew));
+	if (skew && !old)
+		log_warning("store: this node's clock is %" PRId64 " s %s that of %s; ends of "
+		            "images are by the latter",
+		            skew < 0 ? -skew : skew, skew < 0 ? "ahead of" : "behind", c->base);
+	else if (old && !skew)
+		log_notice("store: this node's clock agrees with that of %s again", c->base);
+}
+
+int64_t s3_client_skew(const struct s3_client *c)
+{
+	return atomic_load_explicit(&c->skew_s, memory_order_relaxed);
+}
+
+/* ---- verdicts ---- */
+
 enum verdict {
 	DONE = 1, /* op->err is 0, the object's state, or of this side */
 	RETRY,    /* the store lives, and its answer is not the one that is wanted */
@@ -694,6 +728,7 @@ static enum verdict judge_answer(struct transfer *t)
 	take_field(t, "ETag", op->etag, sizeof op->etag);
 	take_field(t, "Date", what, sizeof what);
 	op->date = curl.getdate(what, NULL);
+	note_skew(t->client, op);
 	if (is_good && ((op->verb == S3_GET && !is_intact(t)) || !has_tag(op) ||
 	                (op->verb == S3_LIST && !is_list(t))))
 		return failed(t, S3_DAMAGED, &counters->damaged, "the answer is not right",

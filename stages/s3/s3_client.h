@@ -86,6 +86,7 @@ struct s3_counters {
 	_Atomic uint64_t timeouts, broken, rejected, damaged; /* attempts that failed */
 	_Atomic uint64_t retried, failed, refused, outages;
 	_Atomic uint64_t tombstones, foreign;
+	_Atomic uint64_t skew_s;    /* by which this node's clock is off, at least */
 	_Atomic uint64_t in_flight; /* operations */
 	_Atomic bool is_away;
 };
@@ -118,6 +119,11 @@ void s3_client_run(struct s3_client *c, struct s3_op *ops, size_t count);
 bool s3_client_is_away(const struct s3_client *c);
 
 struct s3_counters *s3_client_counters(struct s3_client *c);
+
+/* Returns by how many seconds the store's clock is ahead of this node's, which its answers have; 0
+ * if that is at most S3_SKEW_S. Any thread. */
+#define S3_SKEW_S 2
+int64_t s3_client_skew(const struct s3_client *c);
 
 /* The heads of images that this node knows. */
 struct s3_heads *s3_client_heads(struct s3_client *c);

@@ -308,6 +308,16 @@ static bool is_head(const struct s3_op *op, const struct XXH3_state_s *sum)
 	return s3_head_read(&head, op->body.data, op->body.length, op->total) != -EBADMSG;
 }
 
+uint64_t s3_end_there(const struct s3_client *c, uint64_t expires)
+{
+	return expires ? expires + (uint64_t)s3_client_skew(c) : 0;
+}
+
+uint64_t s3_end_here(const struct s3_client *c, uint64_t expires)
+{
+	return expires ? expires - (uint64_t)s3_client_skew(c) : 0;
+}
+
 struct s3_op s3_head_op(const char *id)
 {
 	struct s3_op op = { .verb = S3_GET,

@@ -71,6 +71,11 @@ bool s3_has_conditional_removals(void);
 
 /* ---- images ---- */
 
+/* Turn the end of an image, in seconds since 1970, by this node's clock into that by the store's,
+ * and back. 0 is never, and stays. */
+uint64_t s3_end_there(const struct s3_client *c, uint64_t expires);
+uint64_t s3_end_here(const struct s3_client *c, uint64_t expires);
+
 /* Makes an operation that reads the head of an image, and as much as that has at most. */
 struct s3_op s3_head_op(const char *id);
 

@@ -155,7 +155,7 @@ static void finish(struct s3_stream *stream, int fd, uint64_t held)
 		found->size = s->bytes;
 		found->held = held;
 		found->modified = stream->known.modified;
-		found->expires = stream->known.head.expires;
+		found->expires = s3_end_here(stream->client, stream->known.head.expires);
 		memcpy(found->tag, s->sum, CHECKSUM_LENGTH);
 	}
 	if (fd >= 0 && held < s->bytes)

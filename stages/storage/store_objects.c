@@ -37,20 +37,31 @@ static void write_expiry_key(char key[S3_KEY_MAX], const char *id, uint64_t expi
 	snprintf(key, S3_KEY_MAX, S3_EXPIRY "%s", name);
 }
 
-static void put_notes(struct storage *st, struct s3_op *ops, struct store_item *items,
+/* Of one put(). */
+struct putting {
+	struct s3_op op[ITEMS_MAX];
+	struct text head[ITEMS_MAX];
+	struct iovec piece[ITEMS_MAX][STORED_FILES_MAX];
+	uint64_t expires[ITEMS_MAX]; /* by the store's clock */
+	unsigned of[ITEMS_MAX];      /* the item of an operation */
+};
+
+static void put_notes(struct storage *st, struct putting *p, struct store_item *items,
                       unsigned count)
 {
 	static const char note[] = "expires\n"; /* some stores refuse an empty object */
 	const struct iovec content = { (void *)(uintptr_t)note, sizeof note - 1 };
+	struct s3_op *ops = p->op;
 	unsigned of[ITEMS_MAX], n = 0;
 
 	for (unsigned i = 0; i < count; i++) {
+		p->expires[i] = s3_end_there(st->objects, items[i].expires);
 		if (!items[i].expires)
 			continue;
 		ops[n] = (struct s3_op){
 			.verb = S3_PUT, .type = "text/plain", .piece = &content, .piece_count = 1
 		};
-		write_expiry_key(ops[n].key, items[i].id, items[i].expires);
+		write_expiry_key(ops[n].key, items[i].id, p->expires[i]);
 		of[n++] = i;
 	}
 	s3_client_run(st->objects, ops, n);
@@ -59,14 +70,6 @@ static void put_notes(struct storage *st, struct s3_op *ops, struct store_item *
 		text_fini(&ops[k].body);
 	}
 }
-
-/* Of one put(). */
-struct putting {
-	struct s3_op op[ITEMS_MAX];
-	struct text head[ITEMS_MAX];
-	struct iovec piece[ITEMS_MAX][STORED_FILES_MAX];
-	unsigned of[ITEMS_MAX]; /* the item of an operation */
-};
 
 /* [U2] The id is of this upload: its object is there, or was removed. Or another node, which made
  * the same upload, has failed. Returns 0 or -errno. */
@@ -88,7 +91,7 @@ static void put_images(struct storage *st, struct putting *p, struct store_item 
 		if (items[i].err)
 			continue;
 		text_init_growable(&p->head[n], S3_HEAD_MAX + 1);
-		int pieces = s3_image_write(&p->head[n], p->piece[n], &items[i], items[i].expires);
+		int pieces = s3_image_write(&p->head[n], p->piece[n], &items[i], p->expires[i]);
 
 		if (pieces < 0) {
 			items[i].err = pieces;
@@ -121,7 +124,7 @@ static void put(struct storage *st, struct store_item *items, unsigned count)
 	for (unsigned i = 0; i < count; i++)
 		items[i].err = p ? 0 : -ENOMEM;
 	if (p) {
-		put_notes(st, p->op, items, count);
+		put_notes(st, p, items, count);
 		put_images(st, p, items, count);
 	}
 	pool_put(p);
@@ -130,7 +133,7 @@ static void put(struct storage *st, struct store_item *items, unsigned count)
 /* ---- reading ---- */
 
 /* Calls the reader with image.json and a zero behind it, unless the image is removed. */
-static void give_json(struct s3_op *op, storage_reader *reader, void *arg)
+static void give_json(struct s3_client *c, struct s3_op *op, storage_reader *reader, void *arg)
 {
 	const struct s3_section *json;
 	struct s3_head head;
@@ -139,7 +142,7 @@ static void give_json(struct s3_op *op, storage_reader *reader, void *arg)
 		return;
 	json = &head.section[0];
 	op->body.data[json->at + json->bytes] = '\0';
-	reader(op->body.data + json->at, json->bytes, head.expires, arg);
+	reader(op->body.data + json->at, json->bytes, s3_end_here(c, head.expires), arg);
 }
 
 static int read_images(struct storage *st, char (*id)[ULID_LENGTH + 1], unsigned count,
@@ -156,7 +159,7 @@ static int read_images(struct storage *st, char (*id)[ULID_LENGTH + 1], unsigned
 	s3_client_run(st->objects, ops, count);
 	for (unsigned i = 0; i < count; i++) {
 		if (!ops[i].err)
-			give_json(&ops[i], reader, arg);
+			give_json(st->objects, &ops[i], reader, arg);
 		else if (ops[i].err != -ENOENT)
 			err = ops[i].err;
 		text_fini(&ops[i].body);
@@ -214,7 +217,9 @@ static bool add_due(const struct s3_listed *listed, void *arg)
 
 static int list_expired(struct storage *st, uint64_t now, struct expiry_due *due, unsigned max)
 {
-	struct due_list list = { .client = st->objects, .due = due, .max = max, .now = now };
+	struct due_list list = {
+		.client = st->objects, .due = due, .max = max, .now = s3_end_there(st->objects, now)
+	};
 	int err = s3_list_keys(st->objects, S3_EXPIRY, max, add_due, &list);
 
 	return err ? err : (int)list.count;

@@ -1,5 +1,6 @@
 """store.kind = s3: images in an object store."""
 
+import email.utils
 import json
 import subprocess
 import time
@@ -129,6 +130,28 @@ def test_images_end(begin, store):
     assert eventually(lambda: not store.keys("expiry/") and list(stored(store)) == [kept["id"]], 20)
     assert daemon.get(url).status == 404
     assert daemon.get("/stats").json()["store"]["removed"]["expired"] == 1
+
+
+@pytest.mark.parametrize("ahead_s", [-90, 90])
+def test_clock_that_is_off_is_told_and_ends_no_image(begin, store, ahead_s):
+    """The end of an image is by the store's clock, and answers have it by the node's own."""
+    store.ahead_s = ahead_s
+    daemon = begin("store.sweep_interval=100ms")
+    assert daemon.says("s ahead of that of" if ahead_s < 0 else "s behind that of")
+    assert abs(figures(daemon)["skew_s"] - 90) <= 2
+    assert "darkroom_s3_clock_skew_seconds" in daemon.get("/metrics").body.decode()
+    before = int(time.time())
+    stays, ends = (daemon.upload(TINY, headers=[("X-Expires-After", age)]).json()["images"][0]
+                   for age in ("60", "3"))
+    content = stored(store)[stays["id"]]
+    assert abs(int(content.split(b" ")[3]) - before - 60 - ahead_s) <= 4
+    answer = daemon.get(stays["url"])
+    seconds = email.utils.parsedate_to_datetime(answer["expires"]).timestamp()
+    assert abs(seconds - before - 60) <= 4
+    assert eventually(lambda: list(stored(store)) == [stays["id"]], 30)
+    assert daemon.get(ends["url"]).status == 404 and daemon.get(stays["url"]).status == 200
+    store.ahead_s = 0
+    assert daemon.says("agrees with that of")
 
 
 def test_images_that_are_too_old_are_removed(begin, store):
