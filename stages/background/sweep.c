@@ -19,6 +19,7 @@
 #define YIELD_MS_MAX 100 /* to uploads, before each batch */
 #define YIELD_POLL_MS 10
 #define MS_PER_S 1000
+#define PATIENCE 3       /* intervals, of nodes that are silent */
 #define KEY_SHARDS 16    /* directories of keys that one run looks at */
 #define JUMP_MAX_S 86400 /* of the clock, that removals by age may follow */
 #define TRUST_S 86400    /* after which such a clock is believed */
@@ -267,6 +268,22 @@ static bool may_remove_by_age(struct sweep *r)
 	return !has_jumped;
 }
 
+/* Returns whether this node makes the removals: with an S3 store, one of the nodes that share it.
+ */
+static bool is_in_charge(struct sweep *r)
+{
+	uint64_t patience_ns = PATIENCE * r->interval_ms * NS_PER_MS;
+	int result = 1;
+
+	if (r->st->objects)
+		result = storage_is_away(r->st)
+		                 ? S3_AWAY
+		                 : s3_pass_hold(r->st->objects, &r->pass, patience_ns);
+	if (result < 0 && result != S3_AWAY)
+		fail(r, "see which node removes images", result);
+	return result > 0;
+}
+
 static void run_once(struct sweep *r)
 {
 	r->is_over = r->has_failed = false;
@@ -275,6 +292,8 @@ static void run_once(struct sweep *r)
 	(void)store_check(&r->feeder.service->store); /* the agent-check must not block */
 	(void)storage_examine(r->st);                 /* it may have been away at the start */
 	count(r);
+	if (!is_in_charge(r))
+		return;
 	r->start_ns = clock_ns();
 	bool by_age = may_remove_by_age(r);
 	int err = by_age && !r->st->class->is_shared ? expiry_note_sweep(&r->feeder.service->store)

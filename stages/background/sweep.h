@@ -36,6 +36,7 @@ struct sweep {
 	uint64_t key_age_s;
 	unsigned key_shard; /* the next one */
 	struct s3_round round;
+	struct s3_pass pass;
 	uint64_t end_ns; /* of the last run; 0: there was none */
 	/* of the run */
 	uint64_t start_ns, total, of_run[SWEEP_REASON_COUNT], bytes;

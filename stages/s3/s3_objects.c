@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/pool.h"
 #include "log/log.h"
 #include "telemetry/counter.h"
@@ -16,6 +17,7 @@
 #define LIST_KEY_BYTES 2048 /* of an answer, for each key */
 #define LISTS_AT_ONCE 32    /* of shards */
 #define PROBE "probe"
+#define PASS "pass"
 #define REMOVALS_MAX 4                       /* attempts, while others change the image */
 #define PREFIX_LENGTH (sizeof S3_IMAGES + 2) /* "image/XX/" */
 
@@ -379,6 +381,33 @@ int s3_image_fate(struct s3_client *c, const char *id, bool ends)
 		err = s3_put_if(c, op.key, S3_FAILED, sizeof S3_FAILED - 1, "*", etag); /* [K5] */
 	}
 	return err == -EEXIST ? -EAGAIN : err ? err : S3_HAS_FAILED;
+}
+
+/* ---- passes ---- */
+
+int s3_pass_hold(struct s3_client *c, struct s3_pass *p, uint64_t patience_ns)
+{
+	struct s3_op op = { .verb = S3_GET, .key = PASS, .body_max = ULID_LENGTH };
+	char text[ULID_LENGTH + 1]; /* that nobody has put before */
+	uint64_t now = clock_ns();
+
+	s3_client_run(c, &op, 1); /* [P1] */
+	text_fini(&op.body);
+	if (op.err && op.err != -ENOENT)
+		return op.err;
+	if (!op.err && strcmp(op.etag, p->etag) != 0) {
+		memcpy(p->etag, op.etag, sizeof p->etag);
+		p->since_ns = now;
+		p->is_own = false;
+	}
+	if (!op.err && !p->is_own && now - p->since_ns < patience_ns)
+		return 0;
+	ulid_new(text);
+	int err = s3_put_if(c, PASS, text, ULID_LENGTH, op.err ? "*" : op.etag, p->etag);
+
+	p->since_ns = now;
+	p->is_own = !err;
+	return err == -EEXIST || err == -ENOENT ? 0 : err ? err : 1;
 }
 
 /* ---- tombstones ---- */

@@ -5,6 +5,7 @@
  *   image/<shard>/<id>    an image, or the mark that it was removed (s3_image.h)
  *   keys/<hash>           a record of an Idempotency-Key, which has its checksum as metadata
  *   probe                 of s3_probe()
+ *   pass                  the node that makes the passes, which changes it
  *   expiry/<second>.<id>  a note of an image that ends by itself, sorted by time
  * Several daemons may use one bucket. Any thread; all calls block.
  */
@@ -95,6 +96,18 @@ enum s3_fate {
 /* Looks what has become of an image. ends: one that is not there cannot come from now on. Returns
  * its fate, or -errno. */
 int s3_image_fate(struct s3_client *c, const char *id, bool ends);
+
+/* Which node makes the passes, as this one knows it. Zeroed: nothing is known. */
+struct s3_pass {
+	char etag[S3_ETAG_MAX]; /* of the record */
+	uint64_t since_ns;      /* when it was seen first, by this node's monotonic clock */
+	bool is_own;
+};
+
+/* Takes or keeps the passes, of which one node at a time makes all: the one that has changed the
+ * record last. Another one takes them if the record stays as it is for patience_ns. A pass of two
+ * nodes does no harm. Returns 1, 0 if they are another node's, or -errno. One thread. */
+int s3_pass_hold(struct s3_client *c, struct s3_pass *p, uint64_t patience_ns);
 
 /* Where the next look for old tombstones begins. Zeroed: at the beginning. */
 struct s3_round {

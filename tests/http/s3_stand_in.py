@@ -199,6 +199,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             status, headers, content = error(fault.status, fault.code)
         else:
             status, headers, content = self.answer(body[:-1] + b"!" if fault.damages else body)
+            store.answered.append((self.command, key))
         if fault.late_answer:
             store.released.wait(fault.delays)
         if fault.again is not None:
@@ -245,7 +246,7 @@ class Store:
     def __init__(self, certificate=None):
         """certificate: the file of a certificate with its key, for https."""
         self.certificate = certificate
-        self.objects, self.requests, self.connections = {}, [], set()
+        self.objects, self.requests, self.answered, self.connections = {}, [], [], set()
         self.fault = None
         self.lock = threading.RLock()
         self.released = threading.Event()
@@ -333,10 +334,10 @@ class Store:
             "</ListBucketResult>").encode()
 
     def keys(self, kind=""):
-        """Returns the keys but that of the start's probe."""
+        """Returns the keys but those of the start's probe and of the passes."""
         with self.lock:
             return sorted(key for key in self.objects
-                          if key.startswith("a/b/" + kind) and key != "a/b/probe")
+                          if key.startswith("a/b/" + kind) and key not in ("a/b/probe", "a/b/pass"))
 
     def fail_once(self, method, part, number=1, **fault):
         """The next such request of a key with this part has a fault, or the one with this number."""

@@ -29,7 +29,7 @@ def test_upload_get_and_delete(begin, store):
     key = "a/b/" + s3_image.key_of(image["id"])
     assert store.keys() == [key]
     with store.lock:
-        puts = [key for method, key in store.requests if method == "PUT" and key != "a/b/probe"]
+        puts = [key for method, key in store.requests if method == "PUT" and key not in ("a/b/probe", "a/b/pass")]
     assert puts == [key]
     files = s3_image.files_of(stored(store)[image["id"]])
     assert sorted(files) == sorted(["image.json", "original.jpg",
@@ -293,6 +293,23 @@ def test_json(begin, store):
     document = json.loads(s3_image.files_of(stored(store)[image["id"]])["image.json"])
     assert {name: document[name] for name in image} == image
     assert len(document["record"]["xxh128"]) == 32
+
+
+def test_one_node_makes_the_passes(begin, store):
+    """And another one if that one ends."""
+    nodes = [begin("store.sweep_interval=100ms") for _ in range(3)]
+
+    def lists():
+        return [figures(node)["lists"] for node in nodes]
+
+    before = lists()
+    assert eventually(lambda: max(lists()) > max(before) + 200, 60)
+    grown = [now > then for now, then in zip(lists(), before)]
+    assert sum(grown) == 1, (before, lists())
+    nodes.pop(grown.index(True)).kill()
+    image = nodes[0].image(TINY, headers=[("X-Expires-After", "1")])
+    assert eventually(lambda: image["id"] not in stored(store), 30)
+    assert sum(now > 20 for now in lists()) == 1
 
 
 def test_requests_of_a_get(begin, store):
