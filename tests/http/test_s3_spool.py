@@ -133,6 +133,22 @@ def test_removal_of_an_image_that_waits(begin, store):
     assert daemon.get(image["url"]).status == 404
 
 
+def test_image_that_waited_for_a_month_is_set_aside(start, store, tmp_path):
+    """Its tombstone may be gone by now, so it might have been removed."""
+    settings = store.settings(tmp_path, s3_spool="file")
+    daemon = start(*settings, store=tmp_path / "root")
+    end_store(daemon, store)
+    ident = accept(daemon)
+    daemon.kill()
+    old = "01J0000000" + ident[10:]  # of 2024
+    (daemon.store / ".spool" / ident).rename(daemon.store / ".spool" / old)
+    daemon = start(*settings, store=tmp_path / "root")
+    store.start()
+    assert daemon.says(f"cannot process acknowledged image {old}", 30)
+    assert daemon.says("so long ago that it may have been removed")
+    assert not stored(store) and eventually(lambda: recovery(daemon)["quarantined"] == 1)
+
+
 def test_store_that_hangs(begin, store):
     """Acknowledgements do not wait for a store that does not answer."""
     daemon = begin(s3_spool="file", s3_timeout="1s")
