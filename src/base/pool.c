@@ -265,27 +265,19 @@ static struct buffer *free_buffer(unsigned class)
 	return b ? b : depot_get(class, largest);
 }
 
-/* Counts before it compares, so that threads do not pass the bound together. */
-static bool may_be_unfilled(const struct buffer *b)
-{
-	int64_t bytes = (int64_t)class_size(b->class);
-
-	account(&unfilled_bytes, bytes);
-	if (atomic_load_explicit(&unfilled_bytes, memory_order_relaxed) <= UNFILLED_BYTES_MAX)
-		return true;
-	account(&unfilled_bytes, -bytes);
-	return false;
-}
-
 static struct buffer *free_buffer_unfilled(unsigned class)
 {
 	struct buffer *b = free_buffer(class);
 
 	if (!b)
 		return NULL;
-	b->is_unfilled = may_be_unfilled(b);
+	/* Counts before it compares, so that threads do not pass the bound together. */
+	account(&unfilled_bytes, (int64_t)class_size(b->class));
+	b->is_unfilled =
+		atomic_load_explicit(&unfilled_bytes, memory_order_relaxed) <= UNFILLED_BYTES_MAX;
 	if (b->is_unfilled)
 		return b;
+	account(&unfilled_bytes, -(int64_t)class_size(b->class));
 	depot_put(b);
 	return NULL;
 }

@@ -72,13 +72,15 @@ int ctl_connect(const char *path)
 	return -1;
 }
 
-int ctl_report(const char *path, int err)
+const char *ctl_reason(int err)
 {
 	if (err == ENOENT || err == ECONNREFUSED)
-		return fail("%s: no daemon listens there", path);
+		return "no daemon listens there";
 	if (err == EACCES)
-		return fail("%s: only root and the daemon's own user may use it", path);
-	return fail("%s: %s", path, strerror(err == EAGAIN ? ETIMEDOUT : err));
+		return "only root and the daemon's own user may use it";
+	if (err == EPROTO)
+		return "the process that listens there is not darkroomd";
+	return err == EAGAIN ? "the daemon does not answer" : strerror(err);
 }
 
 int ctl_find(const struct conf *conf, char path[CONF_SOCKET_MAX])
@@ -108,14 +110,6 @@ static int ask(int fd, const char *line)
 	return n < 0 ? -1 : status[0] - '0';
 }
 
-static int fail_to_read(const char *path)
-{
-	return fail("%s: %s", path,
-	            errno == EAGAIN   ? "the daemon does not answer"
-	            : errno == EPROTO ? "the process that listens there is not darkroomd"
-	                              : strerror(errno));
-}
-
 /* Prints the rest of the answer as it arrives. is_quiet: only if it reports a failure. is_trace: it
  * must not be empty. Returns the exit status. */
 static int print_answer(int fd, const char *path, int status, bool is_quiet, bool is_trace)
@@ -129,7 +123,7 @@ static int print_answer(int fd, const char *path, int status, bool is_quiet, boo
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
-			return fail_to_read(path);
+			return fail("%s: %s", path, ctl_reason(errno));
 		if (is_empty && out == stderr)
 			fputs("darkroomd ctl: ", out);
 		if (is_quiet && out == stdout && !is_trace)
@@ -158,15 +152,12 @@ int ctl_run(const struct conf *conf, char *const *words, size_t count, bool is_q
 		return fail("a trace is binary: expected a file, such as: ctl trace 10 >FILE");
 	if (ctl_find(conf, path))
 		return CTL_REFUSED;
-	int fd = ctl_connect(path);
+	int fd = ctl_connect(path), status = fd < 0 ? -1 : ask(fd, line.data);
 
-	if (fd < 0)
-		return ctl_report(path, errno);
-	int status = ask(fd, line.data);
-
-	status = status < 0 ? fail_to_read(path)
+	status = status < 0 ? fail("%s: %s", path, ctl_reason(errno))
 	                    : print_answer(fd, path, status, is_quiet, is_trace);
-	close(fd);
+	if (fd >= 0)
+		close(fd);
 	return status;
 }
 

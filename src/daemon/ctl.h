@@ -36,8 +36,8 @@ int ctl_path(const struct conf *conf, char path[CONF_SOCKET_MAX]);
  * Calls on it wait for at most a minute. Main thread. */
 int ctl_connect(const char *path);
 
-/* Prints why ctl_connect() failed. Returns CTL_REFUSED. */
-int ctl_report(const char *path, int err);
+/* Returns why the daemon does not answer. Any thread. */
+const char *ctl_reason(int err);
 
 /* Writes the path that the client connects to. Returns CTL_DONE, or CTL_REFUSED, reported. */
 int ctl_find(const struct conf *conf, char path[CONF_SOCKET_MAX]);

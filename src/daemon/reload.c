@@ -176,13 +176,6 @@ bool reload_print_behind(const struct reload *r, struct text *to)
 	return true;
 }
 
-/* Reports the end of a reload. */
-static void notify_end(struct reload *r, const char *status)
-{
-	r->is_notifying = false;
-	notify_send("READY=1\nSTATUS=%s", status);
-}
-
 void reload_tick(struct reload *r)
 {
 	char data[512];
@@ -201,7 +194,8 @@ void reload_tick(struct reload *r)
 	r->is_late = is_behind;
 	r->is_published = is_behind && r->is_published;
 	if (r->is_notifying)
-		notify_end(r, behind.length ? behind.data : "reloaded");
+		notify_send("READY=1\nSTATUS=%s", behind.length ? behind.data : "reloaded");
+	r->is_notifying = false;
 }
 
 /* ---- requests ---- */

@@ -334,9 +334,7 @@ static const char *read_document(struct top *t)
 			return t->line;
 		}
 	}
-	return errno == EAGAIN ? "the daemon does not answer"
-	       : errno         ? strerror(errno)
-	                       : "the daemon has closed the connection";
+	return errno ? ctl_reason(errno) : "the daemon has closed the connection";
 }
 
 /* Prints the table. live: over the last one, and as much as the terminal has room for. */
@@ -366,16 +364,10 @@ static bool print_table(struct top *t, bool is_live, const char *trouble)
 
 static int run(struct top *t, bool is_live)
 {
-	const char *trouble = NULL;
-	int err = connect_daemon(t);
-
-	if (err)
-		return ctl_report(t->path, -err);
 	for (;;) {
-		err = connect_daemon(t);
-		trouble = err == -ENOENT || err == -ECONNREFUSED ? "no daemon listens there"
-		          : err                                  ? strerror(-err)
-		                                                 : read_document(t);
+		int err = connect_daemon(t);
+		const char *trouble = err ? ctl_reason(-err) : read_document(t);
+
 		if (trouble && (!is_live || !t->history.count)) {
 			fprintf(stderr, "darkroomd ctl: %s: %s\n", t->path, trouble);
 			return CTL_REFUSED;

@@ -91,16 +91,6 @@ static int flush(struct trace_output *t)
 	return 0;
 }
 
-static int pump(struct trace_output *t, struct graph *g)
-{
-	int err;
-
-	do
-		err = flush(t);
-	while (!err && t->state != TRACE_OUTPUT_LAST && refill(t, g));
-	return err;
-}
-
 /* ---- the trace ---- */
 
 static void finish(struct trace_output *t, int err)
@@ -151,8 +141,11 @@ int trace_output_tick(struct trace_output *t, struct graph *g)
 	if (t->state == TRACE_OUTPUT_RECORDING &&
 	    (now_ns >= t->until_ns || t->bytes >= TRACE_BYTES_MAX))
 		stop_recording(t, g, now_ns);
-	int err = pump(t, g);
+	int err;
 
+	do
+		err = flush(t);
+	while (!err && t->state != TRACE_OUTPUT_LAST && refill(t, g));
 	if (!err && t->state == TRACE_OUTPUT_ENDING) {
 		append_record(t, TRACE_END, now_ns);
 		t->state = TRACE_OUTPUT_LAST;

@@ -172,32 +172,26 @@ static void print_report(const struct report *r)
 		print_domain(r, i);
 }
 
-static int build_report(struct report *r, const struct conf *conf)
-{
-	char data[512];
-	struct text error;
-	int err = 0;
-
-	text_init(&error, data, sizeof data);
-	r->has_profile = conf->layout.mode == CONF_LAYOUT_PARTITION && conf->layout.profile[0];
-	if (r->has_profile)
-		err = profile_read(&r->weights, conf->layout.profile, &error);
-	if (!err)
-		err = schedule_build(&r->schedule, conf, cores_usable(),
-		                     r->has_profile ? &r->weights : NULL, &error);
-	if (err)
-		log_error("%s", data);
-	return err ? err : domains_place(r->topology, &r->schedule);
-}
-
 static int print_topology(const struct conf *conf, struct text *to)
 {
 	struct report r = { .to = to };
+	char data[512];
+	struct text error;
 	int err = topology_new(&r.topology);
 
 	if (err)
 		return err;
-	err = build_report(&r, conf);
+	text_init(&error, data, sizeof data);
+	r.has_profile = conf->layout.mode == CONF_LAYOUT_PARTITION && conf->layout.profile[0];
+	if (r.has_profile)
+		err = profile_read(&r.weights, conf->layout.profile, &error);
+	if (!err)
+		err = schedule_build(&r.schedule, conf, cores_usable(),
+		                     r.has_profile ? &r.weights : NULL, &error);
+	if (err)
+		log_error("%s", data);
+	else
+		err = domains_place(r.topology, &r.schedule);
 	if (!err)
 		print_report(&r);
 	topology_free(r.topology);

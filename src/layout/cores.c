@@ -92,8 +92,11 @@ static void open_line(const char *mount, char *line)
 			open_levels(mount, group, true);
 }
 
-static void close_levels(void)
+void cores_read(unsigned count, const char *membership, const char *mount)
 {
+	char line[LINE_MAX_BYTES];
+	FILE *f = fopen(membership, "re");
+
 	while (level_count > 0) {
 		const struct level *level = &levels[--level_count];
 
@@ -101,14 +104,6 @@ static void close_levels(void)
 		if (level->period_fd >= 0)
 			close(level->period_fd);
 	}
-}
-
-void cores_read(unsigned count, const char *membership, const char *mount)
-{
-	char line[LINE_MAX_BYTES];
-	FILE *f = fopen(membership, "re");
-
-	close_levels();
 	core_count = count;
 	if (!f)
 		return;

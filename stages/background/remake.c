@@ -339,16 +339,6 @@ static int open_stored(struct image_service *s, const char *id, struct remade **
 	return err;
 }
 
-/* Without a focal point it stays empty. */
-static void read_focus(const struct remade *r, struct upload *u)
-{
-	const char *all = json_reader_check(r->document, r->length);
-
-	if (!json_reader_ascii(all ? json_reader_member(all, STORED_FOCUS) : NULL, u->focus,
-	                       sizeof u->focus))
-		u->focus[0] = '\0';
-}
-
 /* Finds what is to be made. Returns 0, -ENOENT if the image lacks nothing, or -errno. */
 static int find_variants(const struct remake_entry *entry, struct remade *r,
                          const struct conf *conf, struct stored_lack *lack, uint32_t *made)
@@ -423,7 +413,11 @@ static int start(struct feeder_slot *slot, const struct remake_entry *entry, str
 	}
 	u->admitted.is_background = true;
 	u->expires = r->expires;
-	read_focus(r, u);
+	const char *all = json_reader_check(r->document, r->length);
+
+	if (!json_reader_ascii(all ? json_reader_member(all, STORED_FOCUS) : NULL, u->focus,
+	                       sizeof u->focus))
+		u->focus[0] = '\0';
 	u->image[0]->remade = r;
 	u->image[0]->made = made;
 	u->image[0]->unneeded = plan_unneeded(u->plan, made);

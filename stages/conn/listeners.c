@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "conf/conf_number.h"
 #include "conf/conf_source.h"
 
 /* ---- one socket ---- */
@@ -151,18 +152,15 @@ static bool listeners_are_local(const int *fd, unsigned count)
 #define FIRST_FD 3         /* SD_LISTEN_FDS_START */
 #define NAME_MAX_BYTES 255 /* limit of FileDescriptorName= */
 
-/* The variable as a number; -1: it is not set, or not a number from 1 to 2^30. */
-static long environment_number(const char *name)
+/* The variable as a number; 0: it is not set, or not a number up to 2^30. */
+static int environment_number(const char *name)
 {
 	const char *text = getenv(name);
-	char *end;
+	uint64_t value;
 
-	if (!text || text[0] < '1' || text[0] > '9')
-		return -1;
-	errno = 0;
-	long value = strtol(text, &end, 10);
-
-	return *end || errno || value > 1L << 30 ? -1 : value;
+	return text && conf_units_parse(text, conf_units_none, &value) && value <= 1U << 30
+	               ? (int)value
+	               : 0;
 }
 
 /* Copies the first name of a list separated by colons. Returns the rest of the list. */
@@ -233,20 +231,20 @@ static int prepare(int fd)
 static int activation_take(int *fd, unsigned max, int *admin_fd)
 {
 	const char *names = getenv("LISTEN_FDNAMES");
-	long count = environment_number("LISTEN_FDS");
+	int count = environment_number("LISTEN_FDS");
 	int taken = 0;
 
 	*admin_fd = -1;
 	if (!names)
 		names = "";
-	if (count < 0 || environment_number("LISTEN_PID") != (long)getpid())
+	if (count == 0 || environment_number("LISTEN_PID") != getpid())
 		return 0;
-	if (count > (long)max + 1) {
-		log_error("socket activation: %ld sockets were passed: expected at most %u", count,
+	if (count > (int)max + 1) {
+		log_error("socket activation: %d sockets were passed: expected at most %u", count,
 		          max + 1);
 		return -E2BIG;
 	}
-	for (int i = 0; i < (int)count; i++) {
+	for (int i = 0; i < count; i++) {
 		char name[NAME_MAX_BYTES + 1];
 
 		names = next_name(names, name);

@@ -372,20 +372,6 @@ struct repartition {
 	struct partition_weights seen; /* at the last check with enough events */
 };
 
-/* Returns whether the parts are out of balance and other parts, in *better, would be much
- * better. */
-static bool is_worth_it(const struct partition *p, const struct partition_weights *w,
-                        unsigned cores, double threshold, struct partition *better)
-{
-	struct partition measured = *p;
-
-	partition_measure(&measured, w);
-	if (measured.imbalance <= threshold ||
-	    partition_build(better, w, p->part_count, cores, NULL))
-		return false;
-	return better->imbalance <= GAIN * measured.imbalance;
-}
-
 /* Checks the parts. done: the work of all stages since the start. threshold: imbalance. Returns
  * true if the parts must change: then *p has other parts. */
 static bool repartition_check(struct repartition *r, struct partition *p,
@@ -393,13 +379,17 @@ static bool repartition_check(struct repartition *r, struct partition *p,
                               double threshold)
 {
 	struct partition_weights w = *done;
-	struct partition better;
+	struct partition measured = *p, better;
 
 	partition_weights_subtract(&w, &r->seen);
 	if (!partition_weights_suffice(&w))
 		return false; /* the next check includes these events */
 	r->seen = *done;
-	if (!is_worth_it(p, &w, cores, threshold, &better)) {
+	partition_measure(&measured, &w);
+	/* In balance, or no other parts would be much better. */
+	if (measured.imbalance <= threshold ||
+	    partition_build(&better, &w, p->part_count, cores, NULL) ||
+	    better.imbalance > GAIN * measured.imbalance) {
 		r->strikes = 0;
 		return false;
 	}
