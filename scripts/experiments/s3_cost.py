@@ -1,7 +1,8 @@
 """What an S3 store costs: the daemon's CPU time per image with store.kind = file and = s3, without
 what libcurl alone needs to put the same bytes (tests/bench/s3_put.c). The store is an nginx that
 takes all and keeps nothing, because only the daemon's time counts. Several programs are measured in
-turns. Prints a table, and writes one JSON line per round. Runs by itself:
+turns. The PUTs of an image are counted by the daemon. Prints a table, and writes one JSON line per
+round. Runs by itself:
 
     /usr/bin/python3 scripts/experiments/s3_cost.py --program new=build/darkroomd
 """
@@ -27,14 +28,27 @@ events {{ worker_connections 1024; }}
 http {{
   access_log off; client_body_temp_path {work}; client_max_body_size 0; keepalive_requests 1000000;
   client_body_buffer_size 2m;
-  server {{
+  keepalive_timeout 1h;
+  upstream all {{ server 127.0.0.1:{inner}; keepalive 64; }}
+  server {{ # nginx answers a PUT with If-None-Match by 304, unless another server answers it
     listen 127.0.0.1:{port};
+    location / {{
+      if ($http_if_match) {{ return 412; }}
+      set $put "$uri $http_if_none_match";
+      if ($put ~ "/probe [*]") {{ return 412; }}
+      proxy_pass http://all;
+      proxy_http_version 1.1;
+      proxy_set_header Connection "";
+      proxy_set_header If-None-Match "";
+      proxy_set_header Content-Length "";
+      proxy_pass_request_body off;
+    }}
+  }}
+  server {{
+    listen 127.0.0.1:{inner};
     location / {{
       default_type text/plain;
       add_header ETag '"0"';
-      set $asked "$request_method$uri $http_if_match$http_if_none_match";
-      if ($asked ~ "^GET.*/probe ") {{ return 404 '<Error><Code>NoSuchKey</Code></Error>'; }}
-      if ($asked ~ "^PUT.*/probe .") {{ return 412; }}
       if ($request_method != PUT) {{
         return 200 '<ListBucketResult><IsTruncated>false</IsTruncated></ListBucketResult>';
       }}
@@ -57,7 +71,7 @@ def sink(work):
     """Runs the store. Returns its URL."""
     port = free_port()
     config = work / "nginx.conf"
-    config.write_text(NGINX.format(work=work, port=port))
+    config.write_text(NGINX.format(work=work, port=port, inner=free_port()))
     with (work / "nginx.log").open("w") as log:
         server = subprocess.Popen(["nginx", "-c", config], stdin=subprocess.DEVNULL, stderr=log)
     try:
@@ -80,25 +94,31 @@ def s3_settings(work, url):
             f"experiment.s3_connections={PARALLEL}"]
 
 
-def size_of(daemon, photo):
-    """Returns the bytes of the object of an image."""
+def sizes_of(daemon, photo):
+    """Returns the bytes of the files of an image."""
     request = urllib.request.Request(daemon.url + "/images", photo.read_bytes(),
                                      {"Content-Type": "image/jpeg"})
     with urllib.request.urlopen(request) as answer:
         body = answer.read()
     image = json.loads(body)["images"][0]
-    return sum(variant["bytes"] for variant in image["variants"].values()) + len(body) + \
-        photo.stat().st_size
+    return [*(variant["bytes"] for variant in image["variants"].values()), len(body),
+            photo.stat().st_size]
+
+
+def puts_of(daemon):
+    """Returns the PUTs since the start, 0 with files."""
+    return (daemon.stats()["store"].get("s3") or {"puts": 0})["puts"]
 
 
 def daemon_ms(bench, program, settings, count, clients):
-    """Returns the milliseconds of CPU time of an image."""
+    """Returns the milliseconds of CPU time of an image, and its PUTs."""
     with run.Daemon(machine.ROOT / "conf" / "drain.ini", bench.work, settings,
                     program=program) as daemon:
         bench.load(daemon, "-c", clients, "-n", count // 4, "--seed", 99)
-        before = cpu_ns(daemon.process.pid)
+        before, puts = cpu_ns(daemon.process.pid), puts_of(daemon)
         bench.load(daemon, "-c", clients, "-n", count)
-        return (cpu_ns(daemon.process.pid) - before) / count / 1e6
+        return (cpu_ns(daemon.process.pid) - before) / count / 1e6, \
+            (puts_of(daemon) - puts) / count
 
 
 def curl_ms(url, sizes, count):
@@ -121,32 +141,37 @@ def measure(options, programs, photo, clients, url, is_reversed):
     for name, path in programs[::-1] if is_reversed else programs:
         path = pathlib.Path(path).resolve()
         with run.Daemon(machine.ROOT / "conf" / "drain.ini", bench.work, program=path) as daemon:
-            size = size_of(daemon, photo)
+            sizes = sizes_of(daemon, photo)
         kinds = {"file": ["server.durability=process"], "s3": s3_settings(options.work, url)}
         line = {"kind": "s3 cost", "program": name, "photograph": photo.name, "clients": clients,
-                "put_bytes": size, "cores": machine.cores(),
-                "curl_ms": curl_ms(url, [size], options.count)}
+                "put_bytes": sum(sizes), "cores": machine.cores()}
         for kind in sorted(kinds, reverse=is_reversed):
-            line[f"{kind}_ms"] = daemon_ms(bench, path, kinds[kind], options.count, clients)
+            line[f"{kind}_ms"], line[f"{kind}_puts"] = daemon_ms(bench, path, kinds[kind],
+                                                                 options.count, clients)
+        # As many objects as the program puts: one with all of an image, or one for each file.
+        line["puts"] = line.pop("s3_puts")
+        line["curl_ms"] = curl_ms(url, [sum(sizes)] if round(line["puts"]) == 1 else sizes,
+                                  options.count)
         lines.append(line)
     bench.sweep(is_over=True)
     return lines
 
 
 def table(lines):
-    text = ["| program | photograph | clients | file | s3 | libcurl alone | (s3 - libcurl) : file |",
-            "|---|---|---:|---:|---:|---:|---:|"]
+    text = ["| program | photograph | clients | PUTs | file | s3 | libcurl alone | s3 : file | "
+            "(s3 - libcurl) : file |", "|---|---|---:|---:|---:|---:|---:|---:|---:|"]
     def case(line):
         return line["program"], line["photograph"], line["clients"]
 
     for name, photo, clients in dict.fromkeys(map(case, lines)):
         own = [line for line in lines if case(line) == (name, photo, clients)]
-        file, s3, curl = (statistics.median(line[key] for line in own)
-                          for key in ("file_ms", "s3_ms", "curl_ms"))
-        one = paired.Pairs([(line["s3_ms"] - line["curl_ms"]) / line["file_ms"]
-                            for line in own]).interval()
-        text.append(f"| {name} | {photo} | {clients} | {file:.3f} ms | {s3:.3f} ms | {curl:.3f} ms | "
-                    f"{one.ratio:.3f} ({one.low:.3f} to {one.high:.3f}) |")
+        puts, file, s3, curl = (statistics.median(line[key] for line in own)
+                                for key in ("puts", "file_ms", "s3_ms", "curl_ms"))
+        ratios = [paired.Pairs([(line["s3_ms"] - without * line["curl_ms"]) / line["file_ms"]
+                                for line in own]).interval() for without in (0, 1)]
+        text.append(f"| {name} | {photo} | {clients} | {puts:.2f} | {file:.3f} ms | {s3:.3f} ms | "
+                    f"{curl:.3f} ms | " + " | ".join(
+                        f"{one.ratio:.3f} ({one.low:.3f} to {one.high:.3f})" for one in ratios) + " |")
     return "\n".join(text)
 
 

@@ -10,7 +10,8 @@ import s3_cost
 
 def line(round_, clients=64, **figures):
     return {"program": "new", "photograph": "a.jpg", "clients": clients, "round": round_,
-            "file_ms": 2.0, "s3_ms": 2.5, "curl_ms": 0.3, **figures}
+            "file_ms": 2.0, "s3_ms": 2.5, "curl_ms": 0.3, "puts": 1,
+            **figures}
 
 
 def test_what_libcurl_needs_is_subtracted_in_each_round():
@@ -18,8 +19,8 @@ def test_what_libcurl_needs_is_subtracted_in_each_round():
              line(1, clients=8, s3_ms=4.3)]
     rows = s3_cost.table(lines).splitlines()[2:]
     assert rows == [
-        "| new | a.jpg | 64 | 3.000 ms | 3.700 ms | 0.400 ms | 1.100 (1.100 to 1.100) |",
-        "| new | a.jpg | 8 | 2.000 ms | 4.300 ms | 0.300 ms | 2.000 (2.000 to 2.000) |"]
+        "| new | a.jpg | 64 | 1.00 | 3.000 ms | 3.700 ms | 0.400 ms | 1.237 (1.088 to 1.407) | 1.100 (1.100 to 1.100) |",
+        "| new | a.jpg | 8 | 1.00 | 2.000 ms | 4.300 ms | 0.300 ms | 2.150 (2.150 to 2.150) | 2.000 (2.000 to 2.000) |"]
 
 
 def test_all_bytes_are_put(tmp_path):
