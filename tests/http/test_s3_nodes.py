@@ -1,0 +1,232 @@
+"""store.kind = s3: what two nodes on one store do to each other's images, when one is stopped or
+killed at the worst moment, and when the store does a request late, twice, or without an answer."""
+
+import contextlib
+import signal
+import threading
+
+import pytest
+
+import pictures
+from client import Closed
+from darkroom import eventually, slow
+from s3_fixtures import begin as begin_private, figures, remove, store  # noqa: F401
+from s3_stand_in import Fault
+from test_idempotency import SMALL
+from uploads import TINY, check_stored
+
+EARLY = [("Prefer", "respond-async")]
+
+@pytest.fixture
+def begin(begin_private):  # noqa: F811
+    """begin(...) returns a daemon that tells everybody its images, and that is awake at the end."""
+    made = []
+
+    def begin_daemon(*settings, **of_store):
+        made.append(begin_private("server.public_list=yes", *settings, **of_store))
+        return made[-1]
+
+    yield begin_daemon
+    for daemon in made:
+        wake(daemon)
+
+
+class Asked(threading.Thread):
+    """A request in the background. .answer is None if there was none."""
+
+    def __init__(self, function, *words, **options):
+        super().__init__(daemon=True)
+        self.call, self.answer = (function, words, options), None
+        self.start()
+
+    def run(self):
+        function, words, options = self.call
+        with contextlib.suppress(Closed, OSError):
+            self.answer = function(*words, **options)
+
+    def result(self):
+        self.join()
+        return self.answer
+
+
+class Gate:
+    """Holds each PUT of an image back that comes while it is closed. is_lost: the store does it,
+    and only the answer is held back."""
+
+    def __init__(self, store, is_lost=False):
+        self.store, self.held, self.is_lost = store, 0, is_lost
+        store.fault = self.decide
+
+    def decide(self, method, key):
+        if method != "PUT" or "/image/" not in key:
+            return None
+        self.held += 1
+        return Fault(delays=60, late_answer=self.is_lost)
+
+    def is_reached(self):
+        return eventually(lambda: self.held, slow(20))
+
+    def open(self):
+        """Lets other requests through; those that are held back stay so until store.release()."""
+        self.store.fault = None
+
+
+def listed(daemon):
+    """Returns the ids of all images, as soon as the store is not away."""
+    answer = eventually(lambda: (found := daemon.get("/images")).status == 200 and found)
+    return [image["id"] for image in answer.json()["images"]]
+
+
+def is_gone(daemon, image):
+    """Returns whether nothing of the image is served, whatever is asked for."""
+    paths = [image["url"], *(f"{image['url']}/{name}.jpg" for name in pictures.VARIANTS)]
+    return [daemon.get(path, headers=[("If-None-Match", "*")]).status for path in paths] == \
+        [404] * len(paths) and image["id"] not in listed(daemon)
+
+
+def pause(daemon):
+    daemon.signal(signal.SIGSTOP)
+
+
+def wake(daemon):
+    daemon.signal(signal.SIGCONT)
+
+
+def test_a_late_put_does_not_bring_an_image_back(begin, store):
+    """The store takes long for the first PUT, so the daemon repeats it."""
+    daemon = begin()
+    store.fail_once("PUT", "/image/", delays=60)
+    image = daemon.image(SMALL)
+    assert remove(daemon, image).status == 204
+    store.release()
+    assert is_gone(daemon, image)
+
+
+@pytest.mark.parametrize("seconds", [0, 1])
+def test_a_repeated_put_does_not_bring_an_image_back(begin, store, seconds):
+    daemon = begin()
+    store.fail_once("PUT", "/image/", again=60)
+    image = daemon.image(SMALL)
+    assert remove(daemon, image).status == 204
+    store.release()
+    assert is_gone(daemon, image)
+
+
+def test_an_image_that_is_removed_before_its_answer_stays_removed(begin, store):
+    """A stops after its PUT, of which it knows nothing. The image is listed, and removed at B."""
+    one, two = begin(), begin()
+    gate = Gate(store, is_lost=True)
+    late = Asked(one.upload, SMALL)
+    assert gate.is_reached()
+    pause(one)
+    gate.open()
+    (ident,) = eventually(lambda: listed(two))
+    image = {"id": ident, "url": f"/images/{ident}"}
+    assert remove(two, image).status == 204
+    wake(one)
+    late.result()
+    store.release()
+    assert is_gone(one, image) and is_gone(two, image)
+
+
+def test_a_node_that_dies_leaves_a_whole_image_or_none(begin, store):
+    """A is killed at its PUT, which may come later. Then each URL is there, or none is."""
+    one, two = begin(), begin()
+    gate = Gate(store)
+    late = Asked(one.upload, SMALL)
+    assert gate.is_reached()
+    one.kill()
+    assert late.result() is None and listed(two) == []
+    gate.open()
+    store.release()
+    (ident,) = eventually(lambda: listed(two))
+    image = two.get(f"/images/{ident}").json()
+    check_stored(two, image)
+    assert remove(two, image).status == 204
+    assert is_gone(two, image)
+
+
+def test_recovery_makes_no_image_that_was_removed(start, store, tmp_path):
+    """A is killed after its PUT, and its disk still has the original. The image is removed at B."""
+    settings = [*store.settings(tmp_path, s3_spool="file"), "server.public_list=yes"]
+    one, two = (start(*settings, store=tmp_path / name) for name in ("one", "two"))
+    gate = Gate(store, is_lost=True)
+    (image,) = one.upload(SMALL, headers=EARLY).json()["images"]
+    assert gate.is_reached()
+    one.kill()
+    gate.open()
+    assert eventually(lambda: two.get(image["url"]).status == 200)
+    assert remove(two, image).status == 204
+    store.release()
+    one = start(*settings, store=tmp_path / "one")
+    assert eventually(lambda: not list((tmp_path / "one" / ".spool").iterdir()))
+    assert is_gone(one, image) and is_gone(two, image)
+
+
+def test_no_node_serves_what_it_remembers_of_a_removed_image(begin):
+    """B has served all of the image before A removes it."""
+    one, two = begin(), begin()
+    image = one.image(SMALL)
+    check_stored(two, image)
+    tags = {name: two.get(variant["url"])["etag"] for name, variant in image["variants"].items()}
+    assert remove(one, image).status == 204
+    for name, tag in tags.items():
+        url = image["variants"][name]["url"]
+        assert two.get(url, headers=[("If-None-Match", tag)]).status == 404
+        assert two.get(url, headers=[("Range", "bytes=0-9")]).status == 404
+    assert is_gone(two, image)
+
+
+def test_a_removal_that_is_cut_leaves_a_whole_image(begin, store):
+    one, two = begin(), begin()
+    image = one.image(SMALL)
+    store.fault = lambda method, key: Fault(hangs=True) if method in ("PUT", "DELETE") else None
+    removal = Asked(remove, one, image)
+    before = len(store.requests)
+    assert eventually(lambda: any(method in ("PUT", "DELETE")
+                                  for method, _ in store.requests[before:]))
+    one.kill()
+    removal.join()
+    store.release()
+    check_stored(two, two.get(image["url"]).json())
+    assert listed(two) == [image["id"]]
+    assert remove(two, image).status == 204 and is_gone(two, image)
+
+
+@pytest.mark.parametrize("ahead_s", [-90, 90])
+def test_a_clock_that_is_wrong_is_told_and_ends_no_image_early(begin, store, ahead_s):
+    store.ahead_s = ahead_s
+    daemon = begin("store.sweep_interval=100ms")
+    (image,) = daemon.upload(TINY, headers=[("X-Expires-After", "60s")]).json()["images"]
+    assert daemon.says("this node's clock is ")
+    passes = figures(daemon)["lists"]
+    assert eventually(lambda: figures(daemon)["lists"] > passes + 3)
+    assert daemon.get(image["url"]).status == 200
+
+
+def lists(daemon):
+    return figures(daemon)["lists"]
+
+
+def test_one_node_makes_the_passes(begin):
+    """The other one does, after the first one has ended."""
+    nodes = [begin("store.sweep_interval=300ms") for _ in range(2)]
+    before = [lists(node) for node in nodes]
+    assert eventually(lambda: max(lists(node) for node in nodes) > max(before) + 40)
+    busy, idle = sorted(nodes, key=lists, reverse=True)
+    assert lists(idle) <= max(before)
+    (image,) = idle.upload(TINY, headers=[("X-Expires-After", "1")]).json()["images"]
+    assert eventually(lambda: is_gone(idle, image))
+    busy.kill()
+    asked = lists(idle)
+    assert eventually(lambda: lists(idle) > asked + 5)
+
+
+def test_an_upload_is_one_put(begin, store):
+    daemon = begin()
+    daemon.image(TINY)  # whatever the start asks is over
+    before = len(store.requests)
+    daemon.image(SMALL)
+    puts = [key for method, key in store.requests[before:] if method == "PUT"]
+    kinds = [kind for kind in (key.split("/")[2] for key in puts) if kind != "pass"]
+    assert kinds == ["image"]
