@@ -303,7 +303,8 @@ install-conf:
 
 # The manual for a browser, in build/docs.
 pages := $(foreach t,$(TOOLS),loadgen/$t/darkroom-$t.1) $B/man/darkroomd.ini.5 stages/http/darkroom-http.7 \
-         stages/store/darkroom-store.7 src/sched/darkroom-scheduling.7 src/daemon/darkroomd.8
+         stages/storage/darkroom-scale.7 stages/store/darkroom-store.7 \
+         src/sched/darkroom-scheduling.7 src/daemon/darkroomd.8
 docs: $(pages)
 	@mkdir -p build/docs
 	@for p in $(pages); do sed 's|@SYSCONFDIR@|/etc|g' $$p | \
@@ -316,6 +317,7 @@ install-man: $B/man/darkroomd.ini.5
 	$(INSTALL) -m 644 $(foreach t,$(TOOLS),loadgen/$t/darkroom-$t.1) $(DESTDIR)$(mandir)/man1
 	$(call put,$<,$(mandir)/man5/darkroomd.ini.5)
 	$(call put,stages/http/darkroom-http.7,$(mandir)/man7/darkroom-http.7)
+	$(call put,stages/storage/darkroom-scale.7,$(mandir)/man7/darkroom-scale.7)
 	$(call put,stages/store/darkroom-store.7,$(mandir)/man7/darkroom-store.7)
 	$(call put,src/sched/darkroom-scheduling.7,$(mandir)/man7/darkroom-scheduling.7)
 	$(call put,src/daemon/darkroomd.8,$(mandir)/man8/darkroomd.8)
@@ -344,7 +346,7 @@ uninstall:
 	rm -f $(PROGRAMS:%=$(DESTDIR)$(bindir)/%) $(TOOLS:%=$(DESTDIR)$(mandir)/man1/darkroom-%.1) \
 	 $(DESTDIR)$(mandir)/man5/darkroomd.ini.5 $(DESTDIR)$(mandir)/man8/darkroomd.8 \
 	 $(DESTDIR)$(mandir)/man7/darkroom-http.7 $(DESTDIR)$(mandir)/man7/darkroom-store.7 \
-	 $(DESTDIR)$(mandir)/man7/darkroom-scheduling.7 \
+	 $(DESTDIR)$(mandir)/man7/darkroom-scheduling.7 $(DESTDIR)$(mandir)/man7/darkroom-scale.7 \
 	 $(addprefix $(DESTDIR)$(unitdir)/,darkroomd.service darkroomd@.service darkroomd.socket darkroom-check.service \
 	 darkroom-check@.service darkroom-check.timer darkroom-check@.timer) \
 	 $(DESTDIR)$(completiondir)/darkroomd $(TOOLS:%=$(DESTDIR)$(completiondir)/darkroom-%)

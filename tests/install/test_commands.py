@@ -19,7 +19,8 @@ from machine import CONFIG, HOME, ROOT, STORE, TREE, Machine
 USER = "nobody"
 PAGES = ["loadgen/dataset/darkroom-dataset.1", "stages/http/darkroom-http.7",
          "src/daemon/darkroomd.8", "src/sched/darkroom-scheduling.7",
-         "stages/store/darkroom-store.7", "loadgen/load/darkroom-load.1"]
+         "stages/storage/darkroom-scale.7", "stages/store/darkroom-store.7",
+         "loadgen/load/darkroom-load.1"]
 KEYS = "build/plain/man/darkroomd.ini.5"  # is made
 READMES = ["README.md", "conf/CHANGES.md", "data/README.md", "data/results/README.md",
            "loadgen/README.md", "scripts/experiments/README.md", "scripts/traces/README.md",
@@ -548,6 +549,10 @@ TABLE = {
         ("# scripts/partition", Run(some_photos, is_partitioned, cwd=TREE,
                                     edits=[("-d 30", "-d 300ms")])),
         ("$ darkroomd ctl trace", Run(under_load, is_drawn, edits=[("trace 10", "trace 1")])),
+    ],
+    "stages/storage/darkroom-scale.7": [
+        ('{"Rules"', Text("a rule of an object store")),
+        ('{"Rules"', Text("a rule of an object store")),
     ],
     "stages/store/darkroom-store.7": [
         ("image 1 ", Text("the beginning of an object")),

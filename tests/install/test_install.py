@@ -23,7 +23,7 @@ sys.dont_write_bytecode = True
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAMS = ("darkroomd", "darkroom-load", "darkroom-dataset")
 PAGES = ("man8/darkroomd.8", "man5/darkroomd.ini.5", "man7/darkroom-http.7",
-         "man7/darkroom-store.7", "man7/darkroom-scheduling.7",
+         "man7/darkroom-scale.7", "man7/darkroom-store.7", "man7/darkroom-scheduling.7",
          "man1/darkroom-load.1", "man1/darkroom-dataset.1")
 
 
