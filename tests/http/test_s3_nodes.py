@@ -12,9 +12,10 @@ from client import Closed
 from darkroom import eventually, slow
 from s3_fixtures import begin as begin_private, figures, remove, store  # noqa: F401
 from s3_stand_in import Fault
-from test_idempotency import SMALL
+from test_idempotency import SMALL, ids, is_repeated, post
 from uploads import TINY, check_stored
 
+TAKEN = 30  # seconds after which a node has taken over the upload of another one, at most
 EARLY = [("Prefer", "respond-async")]
 
 @pytest.fixture
@@ -28,7 +29,8 @@ def begin(begin_private):  # noqa: F811
 
     yield begin_daemon
     for daemon in made:
-        wake(daemon)
+        if daemon.is_alive():
+            wake(daemon)
 
 
 class Asked(threading.Thread):
@@ -90,6 +92,53 @@ def pause(daemon):
 
 def wake(daemon):
     daemon.signal(signal.SIGCONT)
+
+
+def test_a_node_that_wakes_up_removes_no_image_of_another_one(begin, store):
+    """A is stopped at its PUT. B makes the image of the same key, and acknowledges it."""
+    one, two = begin(s3_timeout="2s"), begin(s3_timeout="2s")
+    gate = Gate(store)
+    late = Asked(post, one, "a")
+    assert gate.is_reached()
+    pause(one)
+    gate.open()
+    made = eventually(lambda: (answer := post(two, "a")).status == 201 and answer, TAKEN)
+    assert made, "another node has waited for too long"
+    wake(one)
+    answer = late.result()
+    assert not answer or answer.status in (409, 503) or ids(answer) == ids(made)
+    store.release()
+    assert listed(one) == listed(two) == ids(made)
+    check_stored(two, two.get(made["location"]).json())
+
+
+def test_a_key_that_one_node_could_not_serve_makes_one_image(begin, store):
+    """A gives up, and its PUT takes effect after B has made the image."""
+    one, two = begin(), begin()
+    gate = Gate(store)
+    failed = Asked(post, one, "a")
+    assert gate.is_reached()
+    assert failed.result().status == 503
+    gate.open()
+    made = eventually(lambda: (answer := post(two, "a")).status == 201 and answer, TAKEN)
+    store.release()
+    again = post(one, "a")
+    assert again.status == 201 and ids(again) == ids(made)
+    assert eventually(lambda: listed(one) == listed(two) == ids(made))
+
+
+def test_a_put_of_a_dead_node_makes_no_second_image(begin, store):
+    """A is killed at its PUT, which takes effect after B has made the image of the key."""
+    one, two = begin(), begin()
+    gate = Gate(store)
+    Asked(post, one, "a")
+    assert gate.is_reached()
+    one.kill()
+    gate.open()
+    made = eventually(lambda: (answer := post(two, "a")).status == 201 and answer, TAKEN)
+    store.release()
+    assert is_repeated(post(two, "a"), made)
+    assert listed(two) == ids(made)
 
 
 def test_a_late_put_does_not_bring_an_image_back(begin, store):
@@ -222,11 +271,14 @@ def test_one_node_makes_the_passes(begin):
     assert eventually(lambda: lists(idle) > asked + 5)
 
 
-def test_an_upload_is_one_put(begin, store):
+@pytest.mark.parametrize("has_key", [False, True])
+def test_requests_of_an_upload(begin, store, has_key):
+    """One PUT, and one more for the record of a key."""
     daemon = begin()
     daemon.image(TINY)  # whatever the start asks is over
     before = len(store.requests)
-    daemon.image(SMALL)
+    answer = post(daemon, "a") if has_key else daemon.upload(SMALL)
+    assert answer.status == 201
     puts = [key for method, key in store.requests[before:] if method == "PUT"]
     kinds = [kind for kind in (key.split("/")[2] for key in puts) if kind != "pass"]
-    assert kinds == ["image"]
+    assert kinds == (["keys"] if has_key else []) + ["image"]
