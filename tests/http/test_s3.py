@@ -265,8 +265,15 @@ def test_encrypted_connections(start, tmp_path):
         store.stop()
 
 
-def test_figures(begin):
+def wait_for_sweeps(store, nodes):
+    """Returns when each node has looked who makes the passes, and one does."""
+    assert eventually(lambda: store.answered.count(("GET", "a/b/pass")) >= nodes
+                      and ("PUT", "a/b/pass") in store.answered)
+
+
+def test_figures(begin, store):
     daemon = begin()
+    wait_for_sweeps(store, 1)
     of_start = figures(daemon)
     image = daemon.image(SMALL)
     check_stored(daemon, image)
@@ -315,6 +322,7 @@ def test_one_node_makes_the_passes(begin, store):
 def test_requests_of_a_get(begin, store):
     """The head of an image is read once. Each GET of a variant asks the store, one time."""
     one, two = begin(*LARGE), begin(*LARGE)
+    wait_for_sweeps(store, 2)
     image = one.image(PHOTO)
     small, large = (image["variants"][name]["url"] for name in ("thumb", "huge"))
     assert 64 << 10 < image["variants"]["huge"]["bytes"] < 256 << 10
