@@ -49,11 +49,13 @@ DARKROOM_LDFLAGS := -pthread -Wl,-z,relro,-z,now $(if $(cet),$(shadow_stacks)) $
 LIBS := -ljpeg -levent_core -lhwloc -liniparser -lseccomp -lnettle -lxxhash -lm -lpthread $(LDLIBS)
 
 # Sources are at most two folders deep.
-SRC    := $(sort $(wildcard $(foreach d,src stages,$d/*.c $d/*/*.c $d/*/*/*.c)))
+DECODE_SRC := $(sort $(wildcard stages/jail/decode/*.c))
+SRC    := $(filter-out $(DECODE_SRC),$(sort $(wildcard $(foreach d,src stages,$d/*.c $d/*/*.c $d/*/*/*.c))))
 OBJ    := $(SRC:%.c=$B/%.o)
+DECODE := $(DECODE_SRC:%.c=$B/%.o)
 LLHTTP := $(patsubst %,$B/llhttp/%.o,api http llhttp)
 TOOLS  := load dataset
-PROGRAMS := darkroomd $(TOOLS:%=darkroom-%)
+PROGRAMS := darkroomd darkroom-decode $(TOOLS:%=darkroom-%)
 # These replace a part of the program, but only in the tests that include them. Others may use the fixtures.
 REPLACEMENTS := $(patsubst %,$B/tests/unit/support/%.o,fake_clock graph_harness perf_machine s3_memory visit_harness)
 FIXTURES := $(filter-out $(REPLACEMENTS),$(patsubst %.c,$B/%.o,$(sort $(wildcard tests/unit/support/*.c))))
@@ -69,6 +71,7 @@ DAMAGE := $B/tests/bench/damage
 S3_PUT := $B/tests/bench/s3_put
 PRELOADS := $(patsubst %,$B/tests/tools/%.so,addresses power_recorder faults slow_disk slow_encoder)
 ESCAPES := $B/tests/tools/sandbox_escapes
+HOSTILE := $B/tests/tools/hostile_decode
 
 say = $(if $(filter 1,$V),,@printf '  %-5s %s\n' $(1) $@;)
 
@@ -77,13 +80,20 @@ say = $(if $(filter 1,$V),,@printf '  %-5s %s\n' $(1) $@;)
 .DELETE_ON_ERROR:
 .SECONDARY:
 
-all: $(PROGRAMS:%=$B/%) $(if $(filter build/plain,$B),$(PROGRAMS:%=build/%) $(PRELOADS) $(ESCAPES) $(SERVER))
+all: $(PROGRAMS:%=$B/%) $(if $(filter build/plain,$B),$(PROGRAMS:%=build/%) $(PRELOADS) $(ESCAPES) $(HOSTILE) $(SERVER))
 
 $(PROGRAMS:%=build/%): build/%: build/plain/%
 	$(call say,COPY)ln -f $< $@
 
 $B/darkroomd: $(OBJ) $(LLHTTP) $B/flags $B/objects
 	$(call say,LINK)$(CC) $(DARKROOM_LDFLAGS) -o $@ $(OBJ) $(LLHTTP) $(LIBS)
+
+# It has a malloc() of its own, so it is built without sanitizers. It loads the libraries of formats itself.
+without_sanitizers = $(filter-out -fsanitize=% -fno-sanitize% -fprofile-% -fcoverage-%,$1)
+$(DECODE) $(HOSTILE).o: private DARKROOM_CFLAGS := $(call without_sanitizers,$(DARKROOM_CFLAGS))
+$B/darkroom-decode $(HOSTILE): private DARKROOM_LDFLAGS := $(call without_sanitizers,$(DARKROOM_LDFLAGS))
+$B/darkroom-decode: $(DECODE) $B/flags
+	$(call say,LINK)$(CC) $(DARKROOM_LDFLAGS) -o $@ $(DECODE) $(LDLIBS)
 
 # darkroom-NAME consists of loadgen/NAME/*.c and members of libdarkroom.a.
 tool_objects = $(patsubst %.c,$B/%.o,$(sort $(wildcard loadgen/$1/*.c)))
@@ -165,6 +175,12 @@ $(SERVER): $(SERVER).o $B/src/base/clock.o
 $(ESCAPES): $(ESCAPES).o $B/libdarkroom.a
 	$(call say,LINK)$(CC) $(DARKROOM_LDFLAGS) -o $@ $^ $(LIBS)
 
+# A decoder that somebody has taken over, for tests of the jail. It also decodes honestly.
+$(HOSTILE): $(filter-out %/codec.o,$(DECODE)) $(HOSTILE).o
+	$(call say,LINK)$(CC) $(DARKROOM_LDFLAGS) -o $@ $^ $(LDLIBS)
+$B/tests/unit/jail/test_jail: | $(HOSTILE) $B/darkroom-decode
+$B/tests/unit/jail/test_jail: private LIBS += -lpng -lwebp
+
 # Measures the daemon's work without a daemon.
 $(LIMIT): $(LIMIT).o $B/tests/unit/support/picture_compare.o $B/loadgen/load/corpus.o $B/loadgen/load/request_schedule.o \
           $B/libdarkroom.a
@@ -242,7 +258,7 @@ tsan:  ; @$(MAKE) --no-print-directory SAN=thread check
 ubsan: ; @$(MAKE) --no-print-directory SAN=undefined check
 
 # Tools for development.
-C_FILES := $(SRC) $(sort $(wildcard loadgen/*/*.c tests/*/*.c tests/unit/*/*.c))
+C_FILES := $(SRC) $(DECODE_SRC) $(sort $(wildcard loadgen/*/*.c tests/*/*.c tests/unit/*/*.c))
 C_HEADERS := $(sort $(wildcard $(addsuffix /*.h,src/* src/*/* stages stages/* stages/*/* loadgen/* tests/* tests/unit/*)))
 
 format:
@@ -256,7 +272,7 @@ analyze-clang: compile_commands.json
 	@scripts/lint --analyze $(C_FILES)
 analyze:
 	@$(MAKE) --no-print-directory CC=gcc ANALYZE=1 WERROR=1 analyze-objects
-analyze-objects: $(OBJ) $(foreach t,$(TOOLS),$(call tool_objects,$t))
+analyze-objects: $(OBJ) $(DECODE) $(foreach t,$(TOOLS),$(call tool_objects,$t))
 
 layers:
 	@scripts/check-layers
@@ -304,7 +320,8 @@ install-conf:
 # The manual for a browser, in build/docs.
 pages := $(foreach t,$(TOOLS),loadgen/$t/darkroom-$t.1) $B/man/darkroomd.ini.5 stages/http/darkroom-http.7 \
          stages/storage/darkroom-scale.7 stages/store/darkroom-store.7 \
-         src/sched/darkroom-scheduling.7 src/daemon/darkroomd.8
+         src/sched/darkroom-scheduling.7 src/daemon/darkroomd.8 \
+         stages/jail/decode/darkroom-decode.8
 docs: $(pages)
 	@mkdir -p build/docs
 	@for p in $(pages); do sed 's|@SYSCONFDIR@|/etc|g' $$p | \
@@ -321,6 +338,7 @@ install-man: $B/man/darkroomd.ini.5
 	$(call put,stages/store/darkroom-store.7,$(mandir)/man7/darkroom-store.7)
 	$(call put,src/sched/darkroom-scheduling.7,$(mandir)/man7/darkroom-scheduling.7)
 	$(call put,src/daemon/darkroomd.8,$(mandir)/man8/darkroomd.8)
+	$(call put,stages/jail/decode/darkroom-decode.8,$(mandir)/man8/darkroom-decode.8)
 
 install-systemd:
 	$(INSTALL) -d $(DESTDIR)$(unitdir)
@@ -344,7 +362,7 @@ deb:
 # Removes everything but the configuration and the store.
 uninstall:
 	rm -f $(PROGRAMS:%=$(DESTDIR)$(bindir)/%) $(TOOLS:%=$(DESTDIR)$(mandir)/man1/darkroom-%.1) \
-	 $(DESTDIR)$(mandir)/man5/darkroomd.ini.5 $(DESTDIR)$(mandir)/man8/darkroomd.8 \
+	 $(DESTDIR)$(mandir)/man5/darkroomd.ini.5 $(DESTDIR)$(mandir)/man8/darkroomd.8 $(DESTDIR)$(mandir)/man8/darkroom-decode.8 \
 	 $(DESTDIR)$(mandir)/man7/darkroom-http.7 $(DESTDIR)$(mandir)/man7/darkroom-store.7 \
 	 $(DESTDIR)$(mandir)/man7/darkroom-scheduling.7 $(DESTDIR)$(mandir)/man7/darkroom-scale.7 \
 	 $(addprefix $(DESTDIR)$(unitdir)/,darkroomd.service darkroomd@.service darkroomd.socket darkroom-check.service \
@@ -382,4 +400,4 @@ help:
 	 'Variables: CC=gcc|clang (builds into build/clang-*), DEBUG=1 costly assertions, WERROR=1, V=1 show commands,' \
 	 '           OPT="-O2 -g", CPPFLAGS, CFLAGS, LDFLAGS, LDLIBS'
 
--include $(OBJ:.o=.d) $(TESTS:=.d) $(FIXTURES:.o=.d) $(REPLACEMENTS:.o=.d) $(patsubst %.c,$B/%.d,$(wildcard tests/fuzz/*.c)) $(SERVER:=.d) $(LIMIT:=.d) $(SYNTHETIC:=.d) $B/tests/bench/spin.d $(world_objects:.o=.d) $(patsubst %,$B/tests/world/%.d,atomics orders test_filter) $(world_atomic:.o=.d) $(ESCAPES:=.d) $(DAMAGE:=.d) $(PRELOADS:.so=.d) $(foreach t,$(TOOLS),$(patsubst %.o,%.d,$(call tool_objects,$t)))
+-include $(OBJ:.o=.d) $(DECODE:.o=.d) $(TESTS:=.d) $(FIXTURES:.o=.d) $(REPLACEMENTS:.o=.d) $(patsubst %.c,$B/%.d,$(wildcard tests/fuzz/*.c)) $(SERVER:=.d) $(LIMIT:=.d) $(SYNTHETIC:=.d) $B/tests/bench/spin.d $(world_objects:.o=.d) $(patsubst %,$B/tests/world/%.d,atomics orders test_filter) $(world_atomic:.o=.d) $(ESCAPES:=.d) $(HOSTILE:=.d) $(DAMAGE:=.d) $(PRELOADS:.so=.d) $(foreach t,$(TOOLS),$(patsubst %.o,%.d,$(call tool_objects,$t)))

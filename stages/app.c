@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -10,10 +12,13 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "conf/conf_degrade.h"
+#include "conf/conf_value.h"
 #include "conn/http_server.h"
 #include "daemon/program.h"
 #include "image/image_service.h"
 #include "image/upload_key.h"
+#include "jail/jail.h"
+#include "layout/cores.h"
 #include "log/log.h"
 #include "resource/admin_service.h"
 #include "s3/s3_client.h"
@@ -21,6 +26,9 @@
 #include "storage/storage.h"
 #include "store/store.h"
 #include "telemetry/process.h"
+
+#define DECODE_PROGRAM "darkroom-decode"
+#define DECODE_MAX 16 /* pictures at a time; more cores rarely have so many */
 
 static struct {
 	struct http_server http;
@@ -95,6 +103,25 @@ static int app_check_variants(const struct conf *conf, unsigned *variant, char *
 	return err;
 }
 
+/* Starts darkroom-decode, which is next to this program. Without it only JPEGs are accepted. */
+static void start_jail(const struct conf *conf)
+{
+	uint64_t cores = cores_usable(), wanted = conf->experiment.decode_processes,
+		 automatic = cores < 2            ? 2
+	                     : cores < DECODE_MAX ? cores
+	                                          : DECODE_MAX;
+	const char *names = conf->input.formats;
+	uint32_t formats = (conf_fields_have(names, "png", 3) ? 1U << FILE_PNG : 0) |
+	                   (conf_fields_have(names, "webp", 4) ? 1U << FILE_WEBP : 0);
+	char path[PATH_MAX + sizeof DECODE_PROGRAM] = "";
+	ssize_t n = readlink("/proc/self/exe", path, PATH_MAX);
+
+	while (n > 0 && path[n - 1] != '/')
+		n--;
+	snprintf(path + (n > 0 ? n : 0), sizeof DECODE_PROGRAM, "%s", DECODE_PROGRAM);
+	jail_start(path, formats, (unsigned)(wanted == CONF_AUTO ? automatic : wanted));
+}
+
 static int app_init(const struct conf *conf)
 {
 	char error[CONF_TEXT_MAX * 2];
@@ -106,6 +133,7 @@ static int app_init(const struct conf *conf)
 		return err;
 	}
 	reported.start_ns = clock_ns();
+	start_jail(conf); /* first: it is to have no descriptor of what follows */
 	own.http.images = &own.images;
 	own.http.remake = &own.background.remake;
 	own.http.admin = &own.admin;
@@ -140,6 +168,7 @@ fail_http:
 	http_server_fini(&own.http);
 fail_admin:
 	admin_service_fini(&own.admin);
+	jail_stop();
 	return err;
 }
 
@@ -152,6 +181,7 @@ static void app_fini(void)
 	process_close(&own.process);
 	http_server_fini(&own.http);
 	admin_service_fini(&own.admin);
+	jail_stop();
 }
 
 static void app_stop(void)

@@ -2,8 +2,8 @@
  * form_decode.c - makes an upload of a request's body: one image for each file of a form, or one
  * for the whole body.
  *
- * Images are slices of the body, never copies. Parts that are not JPEGs already fail here. Touches
- * neither socket nor loop, so it may have a queue and threads of its own. STAGE_SHARED,
+ * Images are slices of the body, never copies. Parts of formats that are not accepted fail here.
+ * Touches neither socket nor loop, so it may have a queue and threads of its own. STAGE_SHARED,
  * pass-through.
  */
 #include <string.h>
@@ -19,6 +19,8 @@
 #include "image/image_service.h"
 #include "image/upload.h"
 #include "image/upload_key.h"
+#include "jail/file_header.h"
+#include "jail/jail.h"
 #include "plan/geometry.h"
 #include "resource/authorization.h"
 #include "resource/handlers.h"
@@ -39,7 +41,7 @@ struct form {
 	struct multipart_part whole; /* the multipart/mixed */
 	char focus[FOCUS_TEXT_MAX];  /* the field focus; "": none */
 	struct image_texts metadata; /* of the fields that store.metadata names */
-	unsigned bad_count;          /* of the files, not JPEGs */
+	unsigned bad_count;          /* of the files, of other formats */
 	uint64_t part_count;         /* of all parts, plain fields included */
 	unsigned file_count, file_room;
 	struct multipart_part file[];
@@ -53,9 +55,11 @@ enum form_progress {
 
 /* ---- recognising formats ---- */
 
-static bool is_jpeg(const uint8_t *data, size_t size)
+static bool is_accepted(const uint8_t *data, size_t size)
 {
-	return size >= 3 && data[0] == 0xff && data[1] == 0xd8 && data[2] == 0xff;
+	enum file_format format = file_format_of(data, size);
+
+	return format == FILE_JPEG || jail_can_decode(format);
 }
 
 /* Returns the name of the format that the first bytes look like, or NULL. A name helps more than
@@ -66,8 +70,7 @@ static const char *format_name(const uint8_t *data, size_t size)
 		size_t at;
 		const char *bytes, *name;
 	} formats[] = {
-		{ 0, "\x89PNG", "PNG" },     { 0, "GIF8", "GIF" },
-		{ 8, "WEBP", "WebP" },       { 4, "ftypheic", "HEIC" },
+		{ 0, "GIF8", "GIF" },        { 4, "ftypheic", "HEIC" },
 		{ 4, "ftypmif1", "HEIF" },   { 4, "ftypavif", "AVIF" },
 		{ 0, "II*", "TIFF or raw" }, { 0, "MM", "TIFF or raw" },
 		{ 0, "BM", "BMP" },          { 0, "%PDF", "PDF" },
@@ -85,18 +88,38 @@ static const char *format_name(const uint8_t *data, size_t size)
 	return NULL;
 }
 
-static void problem_not_jpeg(struct problem *p, const char *what, const uint8_t *data, size_t size)
+/* Returns what is accepted. */
+static const char *expected_formats(void)
+{
+	bool png = jail_can_decode(FILE_PNG), webp = jail_can_decode(FILE_WEBP);
+
+	return png && webp ? "JPEG, PNG or WebP"
+	       : png       ? "JPEG or PNG"
+	       : webp      ? "JPEG or WebP"
+	                   : "JPEG";
+}
+
+static void problem_not_accepted(struct problem *p, const char *what, const uint8_t *data,
+                                 size_t size)
 {
 	static const char slug[] = "unsupported-media-type";
-	const char *name = format_name(data, size);
+	enum file_format format = file_format_of(data, size);
+	const char *name = format_name(data, size), *expected = expected_formats();
 
 	if (size == 0)
-		problem_set(p, 415, slug, "the %s is empty; expected a JPEG", what);
+		problem_set(p, 415, slug, "the %s is empty; expected a %s", what, expected);
+	else if (format)
+		problem_set(
+			p, 415, slug,
+			"the %s is a %s, which is not accepted here (input.formats); expected a %s",
+			what, file_format_name(format), expected);
 	else if (name)
-		problem_set(p, 415, slug, "the %s looks like %s; expected a JPEG", what, name);
+		problem_set(p, 415, slug, "the %s looks like %s; expected a %s", what, name,
+		            expected);
 	else
 		problem_set(p, 415, slug,
-		            "the %s is no picture, or of an unknown kind; expected a JPEG", what);
+		            "the %s is no picture, or of an unknown kind; expected a %s", what,
+		            expected);
 }
 
 /* ---- making the upload ---- */
@@ -141,8 +164,8 @@ static enum form_progress decode_raw(struct visit *v, struct conn *c)
 	const uint8_t *body = c->body.data;
 	size_t size = c->body.size;
 
-	if (!is_jpeg(body, size)) {
-		problem_not_jpeg(&c->problem, "body", body, size);
+	if (!is_accepted(body, size)) {
+		problem_not_accepted(&c->problem, "body", body, size);
 		return FORM_REFUSED;
 	}
 	struct upload *u = make_upload(v, c, 1, 0);
@@ -153,9 +176,9 @@ static enum form_progress decode_raw(struct visit *v, struct conn *c)
 	return FORM_LISTED;
 }
 
-static bool is_jpeg_part(const struct multipart_part *part, const char *body)
+static bool is_accepted_part(const struct multipart_part *part, const char *body)
 {
-	return is_jpeg((const uint8_t *)body + part->body.at, part->body.length);
+	return is_accepted((const uint8_t *)body + part->body.at, part->body.length);
 }
 
 static bool is_file(const struct multipart_part *part, const char *body)
@@ -319,7 +342,7 @@ static enum form_progress list_part(struct visit *v, struct conn *c,
 		return keep_field(form, part, body, app_conf(v)->store.metadata, &c->problem)
 		               ? FORM_MORE
 		               : FORM_REFUSED;
-	form->bad_count += !is_jpeg_part(part, body);
+	form->bad_count += !is_accepted_part(part, body);
 	if (!add_file(&c->form, part))
 		return refuse_no_memory(c);
 	return FORM_MORE;
@@ -397,13 +420,13 @@ static void add_part(struct upload *u, const char *body, const struct multipart_
 		multipart_text(span_slice(part->file_name, body), part->is_file_name_extended,
 	                       file_name, sizeof file_name);
 
-	if (is_jpeg_part(part, body)) {
+	if (is_accepted_part(part, body)) {
 		upload_add_image(u, data, part->body.length, name, name_length, file_name,
 		                 file_name_length);
 		return;
 	}
-	problem_not_jpeg(upload_add_bad_part(u, name, name_length, file_name, file_name_length),
-	                 "part", data, part->body.length);
+	problem_not_accepted(upload_add_bad_part(u, name, name_length, file_name, file_name_length),
+	                     "part", data, part->body.length);
 }
 
 /* Makes the upload of a form whose files are known. */
@@ -495,7 +518,7 @@ static void decode(struct visit *v, struct conn *c)
 		return;
 	}
 	if (c->upload->image_count == 0) {
-		send_back(v, c, CONN_UPLOADED); /* no part is a JPEG */
+		send_back(v, c, CONN_UPLOADED); /* no part is accepted */
 		return;
 	}
 	if (c->key)

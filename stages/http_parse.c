@@ -64,10 +64,12 @@ static bool check_type(struct conn *c)
 		return false;
 	}
 	if (slice_is(type, "image/jpeg") || slice_is(type, "image/jpg") ||
+	    slice_is(type, "image/png") || slice_is(type, "image/webp") ||
 	    slice_is(type, "application/octet-stream"))
-		return true;
+		return true; /* form_decode looks at the file */
 	problem_set(&c->problem, 415, "unsupported-media-type",
-	            "the %s%.*s; expected image/jpeg or multipart/form-data",
+	            "the %s%.*s; expected the type of a picture such as image/jpeg, or "
+	            "multipart/form-data",
 	            type.length ? "Content-Type is " : "request has no Content-Type",
 	            (int)(type.length < 80 ? type.length : 80), type.data);
 	return false;

@@ -1,5 +1,5 @@
 /*
- * jpeg_decode.c - decodes an image's JPEG to planes no larger than its variants need.
+ * jpeg_decode.c - decodes an image's file to planes no larger than its variants need.
  *
  * Before the first row, the image reserves all memory that it can need until it is stored. If that
  * is not free, it waits, and returns with the reservation. A decode that exceeds the stage's cutoff
@@ -11,6 +11,7 @@
 
 #include "app.h"
 #include "base/clock.h"
+#include "conf/conf_value.h"
 #include "image/image.h"
 #include "image/image_service.h"
 #include "pixel/decoder.h"
@@ -91,6 +92,8 @@ static enum verdict read_header(struct metadata *m, struct image *image, struct 
 	struct memory_need_step need;
 	int width, height;
 
+	decoder->background = conf_color(conf->input.background);
+	decoder->cpu_ms = conf->limits.image_time_ms;
 	if (decoder_open(decoder, image->source, image->source_size) == DECODER_FAILED) {
 		problem_from_decoder(p, decoder, conf);
 		return HAS_PROBLEM;
@@ -197,6 +200,18 @@ static int copy_icc_profile(const struct metadata *m, struct image *image)
 	}
 }
 
+/* The same for a profile that the decoder has found with the pixels. */
+static enum verdict take_icc_profile(struct metadata *m, struct image *image, struct problem *p)
+{
+	if (!image->decoder->icc)
+		return GO_ON;
+	metadata_set_icc(m, image->decoder->icc, image->decoder->icc_size);
+	if (!copy_icc_profile(m, image))
+		return GO_ON;
+	problem_set(p, 503, "overloaded", "no memory for the image's ICC profile");
+	return HAS_PROBLEM;
+}
+
 /* Does everything that precedes the first row. */
 static enum verdict begin(struct visit *v, struct metadata *m, struct image *image,
                           struct problem *p)
@@ -229,13 +244,20 @@ static enum verdict begin(struct visit *v, struct metadata *m, struct image *ima
 	return GO_ON;
 }
 
-/* Adds the CPU time since *mark_ns to the image's. Returns whether that exceeds the limit. */
-static bool is_over_time(struct image *image, uint64_t *mark_ns)
+/* Adds the CPU time since *mark_ns to the image's, and that of the process that decodes it. */
+static void charge(struct image *image, uint64_t *mark_ns)
 {
 	uint64_t now = clock_thread_ns();
 
-	image->decode_ns += now - *mark_ns;
+	image->decode_ns += now - *mark_ns + image->decoder->child_ns;
+	image->decoder->child_ns = 0;
 	*mark_ns = now;
+}
+
+/* The same. Returns whether the image's time exceeds the limit. */
+static bool is_over_time(struct image *image, uint64_t *mark_ns)
+{
+	charge(image, mark_ns);
 	return image->decode_ns > image_conf(image)->limits.image_time_ms * NS_PER_MS;
 }
 
@@ -271,11 +293,11 @@ static enum verdict advance(struct visit *v, struct image *image, struct problem
 			return GONE;
 		}
 	}
+	charge(image, &mark_ns); /* for its client's turns */
 	if (result == DECODER_FAILED) {
 		problem_from_decoder(p, decoder, image_conf(image));
 		return HAS_PROBLEM;
 	}
-	image->decode_ns += clock_thread_ns() - mark_ns; /* for its client's turns */
 	image->is_damaged = decoder->has_lost;
 	return GO_ON;
 }
@@ -313,6 +335,8 @@ static void decode_image(struct visit *v, struct metadata *m, struct image *imag
 
 	if (!verdict)
 		verdict = advance(v, image, &problem);
+	if (!verdict)
+		verdict = take_icc_profile(m, image, &problem);
 	if (verdict == GONE)
 		return;
 	if (verdict == GO_ON)

@@ -63,8 +63,8 @@ def _layouts(options, bench, number):
         if count > max(2, bench.server_cores()):
             continue
         replicas = ("layout.mode=replicate", f"layout.replicas={count}")
-        out[f"{count} {REPLICAS}"] = (*replicas, "layout.distribution=round-robin")
-        out[f"{count} {BY_LOAD}"] = (*replicas, "layout.distribution=least-loaded")
+        out[f"{count} {REPLICAS}"] = (*replicas, "experiment.distribution=round-robin")
+        out[f"{count} {BY_LOAD}"] = (*replicas, "experiment.distribution=least-loaded")
         if count <= STAGES:
             out[f"{count} {PARTITIONS}"] = ("layout.mode=partition", f"layout.parts={count}")
     return [Job("layouts", name, workload, number,

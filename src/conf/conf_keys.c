@@ -89,6 +89,9 @@ static const struct conf_section sections[] = {
 	{ ONE(server) },
 	{ ONE(log) },
 	{ ONE(access) },
+	{ ONE(input),
+	  .help = "Pictures of other formats than JPEG. Animations are refused. The variants are\n"
+	          "JPEGs." },
 	{ ONE(store),
 	  .help = "Which images are removed. A request may name a time of its own: X-Expires-After,\n"
 	          "see darkroom-http(7)." },

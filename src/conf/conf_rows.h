@@ -211,6 +211,19 @@ PATH(access, tokens_file, OR_EMPTY, "", FIXED,
      "others should not. Empty: everybody may upload, and only this machine delete.")
 SECTION_END(access)
 
+SECTION(input)
+NOTATION(input, formats, CONF_NAME_MAX, conf_are_formats, "png and webp, separated by spaces",
+         OR_EMPTY, "png webp", FIXED,
+         "Formats that are accepted besides JPEG: png, webp, or both. Each file is decoded\n"
+         "by a process of its own that can do nothing else: darkroom-decode, with libpng16\n"
+         "and libwebp7. A PNG or a lossless WebP takes about eight times the CPU time of a\n"
+         "JPEG of as many pixels, a lossy WebP three times. Empty: none, and no process.")
+NOTATION(input, background, CONF_NAME_MAX, conf_is_color, "six hexadecimal digits such as ffffff",
+         NOT_EMPTY, "ffffff", LIVE,
+         "Colour behind the transparent parts of a picture, as red, green and blue. JPEG has\n"
+         "no transparency.")
+SECTION_END(input)
+
 SECTION(store)
 CHOICE(store, kind, CHOICES({ "file", CONF_STORE_FILE }, { "s3", CONF_STORE_S3 }), "file", FIXED,
        "Where images are kept. file: in files below server.root. s3: as objects in a\n"
@@ -484,14 +497,6 @@ NUMBER(layout, replicas, 1, CONF_THREADS_MAX, "2", FIXED,
        "With mode = replicate: number of replicas, at most one per thread\n"
        "(scheduler.threads). With seda the pools of all replicas have at most 64\n"
        "threads together. Each replica has queues for all images in flight.")
-CHOICE(layout, distribution,
-       CHOICES({ "round-robin", CONF_DISTRIBUTION_ROUND_ROBIN },
-               { "least-loaded", CONF_DISTRIBUTION_LEAST_LOADED }),
-       "least-loaded", LIVE,
-       "With mode = replicate: the replica of a request. round-robin: each in turn.\n"
-       "least-loaded: the one with the fewest bytes of images in flight.")
-YES_NO(layout, steal, "no", LIVE,
-       "With mode = replicate: whether threads without work serve other replicas.")
 NUMBER(layout, parts, 1, STAGE_COUNT_MAX, "2", LIVE,
        "With mode = partition: number of parts, at most one per thread and one per\n"
        "stage that has a queue.")
@@ -586,6 +591,9 @@ YES_NO(experiment, pixel_own, "yes", FIXED,
        "pictures of sound files. With yes, the encoder also makes files of blurs by 2 to\n"
        "16 pixels (4 to 16 with chroma = 420) without their pixels, from samples as far\n"
        "apart as the sharpness needs.")
+AUTO(experiment, decode_processes, 1, 64, "auto", FIXED,
+     "Pictures of other formats than JPEG that are decoded at a time. auto: one for\n"
+     "each core, from 2 to 16.")
 YES_NO(experiment, core_dumps, "no", FIXED,
        "Whether a crash may leave a core file, which has the pictures of that moment.\n"
        "no: also no process of the same user may attach to the daemon. yes: ulimit -c,\n"
@@ -653,6 +661,14 @@ YES_NO(experiment, resource_aware, "yes", LIVE,
        "for memory (Capriccio, 2003, section 4). What a stage takes is learned; GET\n"
        "/stats has it. Not in the pools of seda and in the threads of connections of\n"
        "thread-per-connection, which the kernel orders.")
+CHOICE(experiment, distribution,
+       CHOICES({ "round-robin", CONF_DISTRIBUTION_ROUND_ROBIN },
+               { "least-loaded", CONF_DISTRIBUTION_LEAST_LOADED }),
+       "least-loaded", LIVE,
+       "With layout.mode = replicate: the replica of a request. round-robin: each in turn.\n"
+       "least-loaded: the one with the fewest bytes of images in flight.")
+YES_NO(experiment, steal, "no", LIVE,
+       "With layout.mode = replicate: whether threads without work serve other replicas.")
 MS(experiment, online_interval, 100, CONF_MS_PER_HOUR, "5s", FIXED,
    "With layout.online = yes: time between two measurements of the load.")
 NUMBER(experiment, online_imbalance, 0, 1000, "20", FIXED,

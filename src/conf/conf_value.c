@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -217,6 +218,16 @@ bool conf_is_origin(const char *value)
 	return *host != '\0';
 }
 
+bool conf_is_color(const char *value)
+{
+	return strlen(value) == 6 && strspn(value, "0123456789abcdefABCDEF") == 6;
+}
+
+uint32_t conf_color(const char *value)
+{
+	return (uint32_t)strtoul(value, NULL, 16);
+}
+
 bool conf_is_user_name(const char *value)
 {
 	static const char allowed[] =
@@ -264,6 +275,17 @@ static size_t next_field(const char **at, const char **name)
 
 	*at = *name + length;
 	return length;
+}
+
+bool conf_are_formats(const char *value)
+{
+	const char *name;
+
+	for (size_t n; (n = next_field(&value, &name));)
+		if (!(n == 3 && memcmp(name, "png", n) == 0) &&
+		    !(n == 4 && memcmp(name, "webp", n) == 0))
+			return false;
+	return true;
 }
 
 bool conf_are_fields(const char *value)

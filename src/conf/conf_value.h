@@ -76,9 +76,14 @@ bool conf_is_user_name(const char *value);     /* whether the user exists is not
 bool conf_is_socket(const char *value);        /* "auto" or an absolute path */
 bool conf_is_path(const char *value);          /* an absolute path */
 bool conf_is_log_file(const char *value);      /* "stderr" or an absolute path of a file */
+bool conf_is_color(const char *value);         /* RRGGBB, hexadecimal */
+bool conf_are_formats(const char *value);      /* png, webp */
 bool conf_are_fields(const char *value);       /* names of form fields, for store.metadata */
 
-/* Returns whether a valid list of fields has the name. */
+/* Returns the colour of a text that conf_is_color() accepts, as 0xRRGGBB. */
+uint32_t conf_color(const char *value);
+
+/* Returns whether a valid list of fields or formats has the name. */
 bool conf_fields_have(const char *value, const char *name, size_t length);
 
 #endif

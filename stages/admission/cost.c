@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/limits.h"
+#include "jail/file_header.h"
 
 #define MEMORY 0.995       /* of each image, in the next one's weights: 200 images count */
 #define SPREAD_FIRST 1.0   /* the prior weighs about as much as one image */
@@ -13,6 +15,11 @@
 #define ERROR_MAX 3        /* relative, of what is learned from one image */
 #define PIXELS_PER_BYTE 4  /* of a typical photograph */
 #define MADE_TYPICAL 640e3 /* pixels of a variant that fills a screen */
+
+/* How many pixels of a JPEG take the time of one: of a PNG or a lossless WebP, and of a lossy WebP.
+ */
+#define PIXELS_LOSSLESS 40
+#define PIXELS_LOSSY 14
 
 /* JPEG (ITU-T T.81, table B.1) */
 #define MARKER_SOS 0xda
@@ -67,10 +74,9 @@ static bool is_frame(unsigned marker)
 	       marker != 0xcc;
 }
 
-struct cost_facts cost_facts_of_file(const uint8_t *data, size_t size)
+/* Sets the facts that the frame of a JPEG has. */
+static void read_jpeg(struct cost_facts *f, const uint8_t *data, size_t size)
 {
-	struct cost_facts f = cost_facts_of_length(size);
-
 	for (size_t at = 2; size >= FRAME_BYTES && at <= size - FRAME_BYTES;) {
 		const uint8_t *p = data + at;
 		unsigned length = (unsigned)p[2] << 8 | p[3];
@@ -78,14 +84,40 @@ struct cost_facts cost_facts_of_file(const uint8_t *data, size_t size)
 		if (p[0] != 0xff || p[1] == MARKER_SOS)
 			break;
 		if (is_frame(p[1])) {
-			f.height = (unsigned)p[5] << 8 | p[6];
-			f.width = (unsigned)p[7] << 8 | p[8];
-			f.pixels = f.made = (double)f.width * f.height;
-			f.is_progressive = (p[1] & 3) == 2;
+			f->height = (unsigned)p[5] << 8 | p[6];
+			f->width = (unsigned)p[7] << 8 | p[8];
+			f->pixels = f->made = (double)f->width * f->height;
+			f->is_progressive = (p[1] & 3) == 2;
 			break;
 		}
 		at += p[1] == 0xff ? 1 : 2 + (size_t)length; /* a fill byte */
 	}
+}
+
+/* The same for a PNG or a WebP. */
+static void read_other(struct cost_facts *f, const uint8_t *data, size_t size)
+{
+	struct file_header h;
+
+	file_header_read(&h, data, size);
+	if (h.width == 0 || h.width > PICTURE_SIDE_MAX || h.height > PICTURE_SIDE_MAX)
+		return;
+	bool is_lossy = h.format == FILE_WEBP && !h.is_whole;
+
+	f->width = h.width;
+	f->height = h.height;
+	f->made = (double)h.width * h.height;
+	f->pixels = f->made * (is_lossy ? PIXELS_LOSSY : PIXELS_LOSSLESS);
+}
+
+struct cost_facts cost_facts_of_file(const uint8_t *data, size_t size)
+{
+	struct cost_facts f = cost_facts_of_length(size);
+
+	if (file_format_of(data, size) != FILE_JPEG)
+		read_other(&f, data, size);
+	else
+		read_jpeg(&f, data, size);
 	return f;
 }
 

@@ -23,7 +23,8 @@ struct cost_facts {
 	uint64_t bytes;
 	unsigned width, height; /* in the file; 0: not known */
 	bool is_progressive;
-	double pixels, made; /* of the picture, and of the one from which its variants are made */
+	double pixels, made; /* of the picture, as many as a JPEG of that time has; and of the one
+	                        from which its variants are made */
 };
 
 struct cost {
@@ -37,7 +38,7 @@ void cost_init(struct cost *c);
 /* Returns what is typical for a file of which only the length is known. */
 struct cost_facts cost_facts_of_length(uint64_t bytes);
 
-/* Reads the header of a JPEG; without a frame in it, the facts are those of its length. Only the
+/* Reads the header of a file; without a size in it, the facts are those of its length. Only the
  * caller knows `made`. */
 struct cost_facts cost_facts_of_file(const uint8_t *data, size_t size);
 

@@ -55,8 +55,8 @@ static const struct {
 	{ "too-many-requests", "This client sends too many images" },
 	{ "too-many-scans", "The image has too many scans" },
 	{ "unauthorized", "A token is required" },
-	{ "unsupported-image", "This kind of JPEG is not supported" },
-	{ "unsupported-media-type", "Only JPEG images are accepted" },
+	{ "unsupported-image", "This kind of picture is not supported" },
+	{ "unsupported-media-type", "Pictures of this format are not accepted" },
 	{ "uri-too-long", "The request target is too long" },
 	{ "variant-skipped", "The variant was left out under load" },
 };

@@ -39,6 +39,7 @@ void image_init(struct image *image, struct upload *u, const uint8_t *source, si
 	event_init(&image->event, &u->timing);
 	image->upload = u;
 	image->source = source;
+	image->format = file_format_of(source, source_size);
 	image->source_size = source_size;
 	image->event.size = source_size;
 	image->made = UINT32_MAX;

@@ -1,7 +1,7 @@
 /*
  * image.h - an image and its steps: the objects of the image stages' events.
  *
- *   image  one JPEG of an upload. Its event goes jpeg_decode -> ... -> stats, and the event of its
+ *   image  one file of an upload. Its event goes jpeg_decode -> ... -> stats, and the event of its
  *          store job goes to disk_write before that.
  *   step   one node of the plan for one image. Its event goes to scale, blur or jpeg_encode.
  *
@@ -23,6 +23,7 @@
 #include "disk_job.h"
 #include "http/problem.h"
 #include "inflight.h"
+#include "jail/file_header.h"
 #include "pixel/placeholder.h"
 #include "plan/plan.h"
 #include "sched/core/event.h"
@@ -72,6 +73,7 @@ struct image {
 	/* set by jpeg_decode */
 	const uint8_t *source; /* slice of the upload's body; NULL after image_source_done() */
 	size_t source_size;
+	enum file_format format;        /* of the source */
 	_Atomic uint32_t width, height; /* after orientation; GET may read them meanwhile */
 	unsigned orientation;           /* EXIF, 1..8 */
 	bool is_damaged;

@@ -148,7 +148,7 @@ void image_record_begin(struct json *j, const struct image *image)
 	json_string(j, "uploaded", uploaded);
 	json_object(j, "upload");
 	json_uint(j, "bytes", image->source_size);
-	json_string(j, "format", "image/jpeg");
+	json_string(j, "format", file_format_type(image->format));
 	if (image->upload->token_name[0])
 		json_string(j, "token", image->upload->token_name);
 	json_object_end(j);

@@ -30,7 +30,7 @@ struct visit;
 #define UPLOAD_FIELD_MAX 128 /* bytes kept of a part's name and file name, with the zero */
 #define UPLOAD_TOKEN_MAX 64  /* bytes of a token's name, with the zero */
 
-/* A part of the form that is not a JPEG. */
+/* A part of the form whose format is not accepted. */
 struct upload_bad_part {
 	char part_name[UPLOAD_FIELD_MAX], file_name[UPLOAD_FIELD_MAX];
 	struct problem problem;

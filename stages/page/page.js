@@ -71,8 +71,11 @@ function add(file) {
   return item;
 }
 
-// What is pasted from a screen is a PNG, and the server takes JPEG files. Returns the file, or a JPEG
-// of it on white. A picture that the browser cannot read is sent as it is, and refused in words.
+// Formats that the server reads, unless its configuration says otherwise: then it answers 415.
+const READ = ['image/jpeg', 'image/png', 'image/webp'];
+
+// Returns the file, or a JPEG of it on white. A picture that the browser cannot read is sent as it is,
+// and refused in words.
 async function asJpeg(file) {
   if (!file.type.startsWith('image/') || file.type === 'image/jpeg') return file;
   let picture;
@@ -109,7 +112,11 @@ function finish(u, text) {
 
 async function upload(u) {
   u.begun = performance.now();
-  u.file = await asJpeg(u.file);
+  if (!READ.includes(u.file.type)) u.file = await asJpeg(u.file);
+  send(u);
+}
+
+function send(u) {
   const request = new XMLHttpRequest();
   const form = new FormData();
   form.append('file', u.file, u.file.name || 'pasted.jpg');
@@ -130,6 +137,14 @@ async function upload(u) {
 }
 
 async function answered(u, request) {
+  if (request.status === 415) {
+    const jpeg = await asJpeg(u.file);
+    if (jpeg !== u.file) {
+      u.file = jpeg;
+      send(u);
+      return;
+    }
+  }
   if (request.status >= 400) {
     const problem = problemOf(request.status, request.responseText);
     if (problem.errors.length === 0) showProblem(u.item, problem);

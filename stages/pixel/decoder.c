@@ -17,6 +17,7 @@
 #include "base/check.h"
 #include "base/pool.h"
 #include "base/round.h"
+#include "decoder_jailed.h"
 #include "entropy.h"
 #include "libjpeg_private.h"
 #include "mcu_rows.h"
@@ -399,19 +400,28 @@ static void read_header(struct decoder *d)
 	d->visits = 0;
 }
 
-enum decoder_result decoder_open(struct decoder *d, const uint8_t *jpeg, size_t size)
+enum decoder_result decoder_open(struct decoder *d, const uint8_t *file, size_t size)
 {
+	enum file_format format = file_format_of(file, size);
+
 	assert(d->state == DECODER_CLOSED);
 	d->fault = 0;
 	d->has_lost = d->has_ended_early = d->stop_on_loss = false;
 	d->rows_done = 0;
 	d->state = DECODER_HEADER;
+	d->source = file;
+	d->source_size = size;
+	d->is_jailed = format == FILE_PNG || format == FILE_WEBP;
+	d->child_ns = 0;
+	if (d->is_jailed) {
+		d->has_entropy = false;
+		file_header_read(&d->header, file, size);
+		return decoder_jailed_open(d);
+	}
 	if (setjmp(d->errors.failed)) {
 		decoder_close(d);
 		return DECODER_FAILED;
 	}
-	d->source = jpeg;
-	d->source_size = size;
 	read_header(d);
 	d->is_buffered = jpeg_has_multiple_scans(&d->in);
 	d->has_entropy = entropy_suits(&d->in);
@@ -427,7 +437,7 @@ bool decoder_is_cut(const struct decoder *d)
 {
 	uint64_t blocks = 0;
 
-	for (int c = 0; c < d->in.num_components; c++)
+	for (int c = 0; c < d->in.num_components && !d->is_jailed; c++)
 		blocks += (uint64_t)d->in.comp_info[c].width_in_blocks *
 		          d->in.comp_info[c].height_in_blocks;
 	return decoder_bytes_left(d) * 8 < blocks;
@@ -459,7 +469,9 @@ static struct plane_shape component_shape(const struct decoder *d, int c, int si
 
 void decoder_choose(struct decoder *d, int width, int height, int chroma_width, int chroma_height)
 {
-	for (int c = 0; c < d->in.num_components; c++) {
+	if (d->is_jailed)
+		decoder_jailed_choose(d, width, height);
+	for (int c = 0; c < d->in.num_components && !d->is_jailed; c++) {
 		bool is_chroma = c > 0 && d->in.jpeg_color_space == JCS_YCbCr;
 		int need_width = is_chroma ? chroma_width : width,
 		    need_height = is_chroma ? chroma_height : height, size = 0;
@@ -480,6 +492,8 @@ void decoder_choose(struct decoder *d, int width, int height, int chroma_width, 
 
 unsigned decoder_shapes(const struct decoder *d, struct plane_shape shape[PLANE_MAX])
 {
+	if (d->is_jailed)
+		return decoder_jailed_shapes(d, shape);
 	for (int c = 0; c < d->in.num_components; c++)
 		shape[c] = component_shape(d, c, d->dct_size[c]);
 	return (unsigned)d->in.num_components;
@@ -489,6 +503,8 @@ uint64_t decoder_working_bytes(const struct decoder *d)
 {
 	uint64_t bytes = 0, working = WORKING_BYTES;
 
+	if (d->is_jailed)
+		return decoder_jailed_bytes(d);
 	if (d->has_entropy)
 		working += entropy_bytes(&d->in);
 	if (!d->is_buffered)
@@ -563,6 +579,8 @@ enum decoder_result decoder_start(struct decoder *d, unsigned scans_max, bool st
 	assert(d->state == DECODER_HEADER);
 	d->scans_max = scans_max;
 	d->stop_on_loss = stop_on_loss;
+	if (d->is_jailed)
+		return decoder_jailed_start(d);
 	if (setjmp(d->errors.failed)) {
 		decoder_close(d);
 		return DECODER_FAILED;
@@ -657,6 +675,8 @@ static void advance(struct decoder *d, unsigned rows)
 enum decoder_result decoder_advance(struct decoder *d, unsigned rows)
 {
 	assert(d->state == DECODER_INPUT || d->state == DECODER_OUTPUT);
+	if (d->is_jailed)
+		return decoder_jailed_advance(d);
 	if (setjmp(d->errors.failed)) {
 		decoder_close(d);
 		return DECODER_FAILED;
@@ -667,7 +687,7 @@ enum decoder_result decoder_advance(struct decoder *d, unsigned rows)
 
 uint64_t decoder_bytes_left(const struct decoder *d)
 {
-	return d->in.src->bytes_in_buffer;
+	return d->is_jailed ? decoder_jailed_bytes_left(d) : d->in.src->bytes_in_buffer;
 }
 
 struct picture *decoder_take(struct decoder *d)
@@ -684,6 +704,8 @@ void decoder_close(struct decoder *d)
 	if (d->state == DECODER_CLOSED)
 		return;
 	d->state = DECODER_CLOSED;
+	if (d->is_jailed)
+		decoder_jailed_close(d);
 	picture_unref(d->picture);
 	d->picture = NULL;
 	jpeg_abort_decompress(&d->in);

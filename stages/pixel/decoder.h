@@ -1,5 +1,6 @@
 /*
- * decoder.h - decodes a JPEG to planes, in interruptible steps.
+ * decoder.h - decodes a file to planes, in interruptible steps: JPEG here, others in a process of
+ * their own (decoder_jailed.h).
  *
  *	decoder_open()     reads the header
  *	decoder_choose()   chooses the size of the planes
@@ -23,6 +24,8 @@
 
 #include <jpeglib.h>
 
+#include "jail/file_header.h"
+#include "jail/jail.h"
 #include "libjpeg_pool.h"
 #include "picture.h"
 
@@ -55,7 +58,21 @@ struct decoder {
 	 * decoded; after decoder_open() */
 	bool is_buffered;
 
+	/* public, of files that are not JPEGs. Set before decoder_open(): the colour 0xRRGGBB
+	 * behind transparent pixels, and the most CPU time of the process. */
+	uint32_t background;
+	uint64_t cpu_ms;
+	/* Since decoder_start(), and not charged yet: the CPU time of the process. */
+	uint64_t child_ns;
+	/* After DECODER_DONE, until decoder_close(): the colour profile; NULL: none, or
+	 * metadata_read() has found it. */
+	uint8_t *icc;
+	size_t icc_size;
+
 	/* private below this line */
+	struct file_header header; /* of a file that is not a JPEG */
+	bool is_jailed;
+	struct jail_job job;
 	enum {
 		DECODER_CLOSED = 0,
 		DECODER_HEADER,
@@ -91,9 +108,9 @@ void decoder_free(struct decoder *d);
 /* Destroys the idle decoders of the calling thread. Call it before the thread ends. */
 void decoder_thread_fini(void);
 
-/* Reads the header of jpeg[size], which must stay until decoder_close(). Rejects unsupported files.
+/* Reads the header of file[size], which must stay until decoder_close(). Rejects unsupported files.
  * Returns DECODER_MORE or DECODER_FAILED. */
-enum decoder_result decoder_open(struct decoder *d, const uint8_t *jpeg, size_t size);
+enum decoder_result decoder_open(struct decoder *d, const uint8_t *file, size_t size);
 
 /* Returns whether the file has fewer bits than blocks, so that pixels must be missing: every block
  * has a DC code of at least one bit. After decoder_open(). */
@@ -109,7 +126,7 @@ void decoder_choose(struct decoder *d, int width, int height, int chroma_width, 
 /* Sets the shapes of the planes and returns their number. After decoder_choose(). */
 unsigned decoder_shapes(const struct decoder *d, struct plane_shape shape[PLANE_MAX]);
 
-/* Returns an upper bound on the memory of libjpeg for this file, without the picture. After
+/* Returns an upper bound on the memory of the decoder for this file, without the picture. After
  * decoder_choose(). */
 uint64_t decoder_working_bytes(const struct decoder *d);
 

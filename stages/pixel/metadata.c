@@ -1,5 +1,6 @@
 /*
- * metadata.c - parses the markers of a JPEG as libjpeg does, without copying segments.
+ * metadata.c - parses the markers of a JPEG as libjpeg does, without copying segments; and takes
+ * what the header of another file has.
  *
  * jpeg_save_markers() of libjpeg would copy every APP1 and APP2 segment, without a limit.
  */
@@ -13,6 +14,7 @@
 #include <jpeglib.h>
 
 #include "base/pool.h"
+#include "jail/file_header.h"
 #include "orient.h"
 
 #define MARKER_TEM 0x01 /* those that jpeglib.h does not have */
@@ -73,15 +75,13 @@ static unsigned tiff_orientation(const struct tiff *t)
 	return 0;
 }
 
-unsigned exif_orientation(const uint8_t *app1, size_t size)
+/* Returns the orientation in a TIFF, or 0. */
+static unsigned orientation_of(const uint8_t *tiff, size_t size)
 {
-	struct tiff t;
+	struct tiff t = { .data = tiff, .size = size };
 
-	if (size < sizeof(EXIF_SIGNATURE) + 8 ||
-	    memcmp(app1, EXIF_SIGNATURE, sizeof(EXIF_SIGNATURE)) != 0)
+	if (size < 8)
 		return 0;
-	t.data = app1 + sizeof(EXIF_SIGNATURE);
-	t.size = size - sizeof(EXIF_SIGNATURE);
 	if (memcmp(t.data, "II*\0", 4) == 0)
 		t.is_big_endian = false;
 	else if (memcmp(t.data, "MM\0*", 4) == 0)
@@ -89,6 +89,15 @@ unsigned exif_orientation(const uint8_t *app1, size_t size)
 	else
 		return 0;
 	return tiff_orientation(&t);
+}
+
+unsigned exif_orientation(const uint8_t *app1, size_t size)
+{
+	const size_t head = sizeof(EXIF_SIGNATURE);
+
+	if (size < head || memcmp(app1, EXIF_SIGNATURE, head) != 0)
+		return 0;
+	return orientation_of(app1 + head, size - head);
 }
 
 /* ---- ICC ---- */
@@ -180,13 +189,35 @@ static bool marker_is_bare(unsigned marker)
 	return marker == MARKER_TEM || (marker >= JPEG_RST0 && marker <= MARKER_SOI);
 }
 
-void metadata_read(struct metadata *m, const uint8_t *jpeg, size_t size)
+void metadata_set_icc(struct metadata *m, const uint8_t *icc, size_t size)
+{
+	m->icc_bytes = m->icc_chunk_count = 0;
+	if (size < ICC_HEADER_BYTES || size > ICC_BYTES_MAX)
+		return;
+	m->icc_chunk[0].data = icc;
+	m->icc_chunk[0].size = m->icc_bytes = size;
+	m->icc_chunk_count = 1;
+}
+
+/* Of a PNG or a WebP. The profile of a PNG is compressed: its decoder hands it over. */
+static void read_header(struct metadata *m, const struct file_header *h)
+{
+	const struct file_part *exif = &h->exif;
+	unsigned orientation = orientation_of(exif->data, exif->size);
+
+	if (!orientation) /* some programs begin it as in a JPEG */
+		orientation = exif_orientation(exif->data, exif->size);
+	if (orientation)
+		m->orientation = orientation;
+	if (h->format == FILE_WEBP)
+		metadata_set_icc(m, h->icc.data, h->icc.size);
+}
+
+static void read_markers(struct metadata *m, const uint8_t *jpeg, size_t size)
 {
 	bool icc_is_bad = false, has_exif = false;
 	size_t at = 0;
 
-	memset(m, 0, sizeof(*m));
-	m->orientation = ORIENT_UPRIGHT;
 	for (;;) {
 		unsigned marker = marker_next(jpeg, size, &at), orientation;
 		size_t length;
@@ -211,4 +242,19 @@ void metadata_read(struct metadata *m, const uint8_t *jpeg, size_t size)
 	}
 	if (icc_is_bad || !icc_is_complete(m))
 		m->icc_bytes = m->icc_chunk_count = 0;
+}
+
+void metadata_read(struct metadata *m, const uint8_t *file, size_t size)
+{
+	enum file_format format = file_format_of(file, size);
+	struct file_header h;
+
+	memset(m, 0, sizeof(*m));
+	m->orientation = ORIENT_UPRIGHT;
+	if (format != FILE_PNG && format != FILE_WEBP) {
+		read_markers(m, file, size);
+		return;
+	}
+	file_header_read(&h, file, size);
+	read_header(m, &h);
 }

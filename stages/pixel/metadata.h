@@ -1,5 +1,5 @@
 /*
- * metadata.h - EXIF orientation and ICC profile of a JPEG.
+ * metadata.h - EXIF orientation and ICC profile of a file.
  *
  * Reads the untrusted bytes of the file. Malformed metadata counts as absent. Pure functions. Any
  * thread.
@@ -24,8 +24,12 @@ struct metadata {
 	} icc_chunk[ICC_CHUNK_MAX];
 };
 
-/* Fills *m from the markers before the first scan. The slices are valid as long as jpeg[size]. */
-void metadata_read(struct metadata *m, const uint8_t *jpeg, size_t size);
+/* Fills *m from the markers before the first scan of a JPEG, or from the header of a PNG or a WebP.
+ * The slices are valid as long as file[size]. The profile of a PNG is compressed and not read. */
+void metadata_read(struct metadata *m, const uint8_t *file, size_t size);
+
+/* Sets a profile that is known to be whole. Ignores one that is too small or too large. */
+void metadata_set_icc(struct metadata *m, const uint8_t *icc, size_t size);
 
 /* Returns the orientation in an APP1 payload ("Exif", two zero bytes, TIFF), or 0. */
 unsigned exif_orientation(const uint8_t *app1, size_t size);

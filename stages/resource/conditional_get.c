@@ -12,6 +12,7 @@
 #include "http/preconditions.h"
 #include "image/image.h"
 #include "image/image_service.h"
+#include "jail/file_header.h"
 #include "log/log.h"
 #include "s3/s3_stream.h"
 #include "storage/storage.h"
@@ -190,6 +191,17 @@ static bool is_sound(struct conn *c)
 	return l->is_verified;
 }
 
+/* Returns the type of an original by its first bytes, which the kernel has in memory: it has just
+ * been verified. Variants are JPEGs. */
+static const char *type_of_file(const struct conn *c)
+{
+	uint8_t first[16];
+	ssize_t n = c->route.kind == ROUTE_ORIGINAL ? pread(c->job.found.fd, first, sizeof first, 0)
+	                                            : 0;
+
+	return file_format_type(file_format_of(first, n > 0 ? (size_t)n : 0));
+}
+
 /* Responds 200, 206 or 416, and closes what was found, or gives it away. */
 static enum conn_step respond_file(struct conn *c, const struct validity *validity)
 {
@@ -208,7 +220,7 @@ static enum conn_step respond_file(struct conn *c, const struct validity *validi
 	}
 	respond_start(c, range == RANGE_PART ? 206 : 200, 1);
 	add_validators(c, validity);
-	response_text_field(&c->response, "Content-Type", "image/jpeg");
+	response_text_field(&c->response, "Content-Type", type_of_file(c));
 	response_text_field(&c->response, "Accept-Ranges", "bytes");
 	if (range == RANGE_PART)
 		response_field(&c->response, "Content-Range: bytes %llu-%llu/%llu",

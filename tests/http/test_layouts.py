@@ -84,7 +84,7 @@ def bound(daemon, group):
 def test_replicas_make_the_same_files_in_turns(start, files):
     daemon = start("layout.mode=replicate", TWO)
     requests = under_policies(daemon, files, ["seda", *CORES],
-                              ("layout.distribution round-robin", "layout.steal yes"))
+                              ("experiment.distribution round-robin", "experiment.steal yes"))
     seen = layout(daemon)
     assert seen["mode"] == "replicate" and seen["distribution"] == "round-robin"
     assert seen["steal"] is True

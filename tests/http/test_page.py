@@ -107,9 +107,11 @@ def test_pasted_picture_is_uploaded(start, browse):
 
 
 @needs_browser
-def test_pasted_screenshot_is_converted(start, browse):
-    """What Chromium pastes from a screen is a PNG. Its transparent half becomes white."""
-    daemon, page = start(*PUBLIC), browse()
+@pytest.mark.parametrize("formats, name", [("png", "image.png"), ("", "image.jpg")])
+def test_pasted_screenshot_is_stored(start, browse, formats, name):
+    """What Chromium pastes from a screen is a PNG. Its transparent half becomes white. A server that
+    reads no PNG gets a JPEG of it."""
+    daemon, page = start(*PUBLIC, f"input.formats={formats}"), browse()
     page.open(daemon.url)
     picture = PIL.Image.new("RGBA", (640, 400), (200, 30, 30, 255))
     picture.paste((0, 0, 0, 0), (320, 0, 640, 400))
@@ -118,7 +120,7 @@ def test_pasted_screenshot_is_converted(start, browse):
     paste(page, (screenshot.getvalue(), "image.png", "image/png"))
     assert page.wait("document.querySelector('#uploads .state')?.textContent.startsWith('stored in')")
     (image,) = daemon.get("/images").json()["images"]
-    assert (image["filename"], image["width"], image["height"]) == ("image.jpg", 640, 400)
+    assert (image["filename"], image["width"], image["height"]) == (name, 640, 400)
     stored = PIL.Image.open(io.BytesIO(daemon.get(image["variants"]["thumb"]["url"]).body))
     for part, colour in ((.2, (200, 30, 30)), (.8, (255, 255, 255))):
         seen = stored.getpixel((int(part * stored.width), stored.height // 2))

@@ -118,9 +118,10 @@ def test_core_dumps_are_off_by_default(start, value):
 # ---- files outside of the store ----
 
 def helpers(daemon):
-    """Returns the processes that the daemon has started."""
+    """Returns the processes that the daemon has started to open files."""
     return [int(pid) for task in pathlib.Path(f"/proc/{daemon.pid}/task").iterdir()
-            for pid in (task / "children").read_text().split()]
+            for pid in (task / "children").read_text().split()
+            if pathlib.Path(f"/proc/{pid}/comm").read_text() == "darkroomd-open\n"]
 
 
 def replace(path, text):

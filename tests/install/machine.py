@@ -15,7 +15,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 CONFIG = "/etc/darkroom/darkroomd.ini"
 STORE = "/var/lib/darkroom"
 TREE, HOME = "/mnt/tree", "/mnt/home"
-PROGRAMS = ("darkroomd", "darkroom-load", "darkroom-dataset")
+PROGRAMS = ("darkroomd", "darkroom-decode", "darkroom-load", "darkroom-dataset")
 LOOPBACK = ("import fcntl, socket, struct; fcntl.ioctl(socket.socket(), 0x8914, "
             "struct.pack('16sh14x', b'lo', 0x41))")  # SIOCSIFFLAGS: up and running
 SETUP = f"""set -e

@@ -20,6 +20,7 @@ USER = "nobody"
 PAGES = ["loadgen/dataset/darkroom-dataset.1", "stages/http/darkroom-http.7",
          "src/daemon/darkroomd.8", "src/sched/darkroom-scheduling.7",
          "stages/storage/darkroom-scale.7", "stages/store/darkroom-store.7",
+         "stages/jail/decode/darkroom-decode.8",
          "loadgen/load/darkroom-load.1"]
 KEYS = "build/plain/man/darkroomd.ini.5"  # is made
 READMES = ["README.md", "conf/CHANGES.md", "data/README.md", "data/results/README.md",
@@ -572,6 +573,7 @@ TABLE = {
         ("darkroom-load", Run(pictures, are_mapped)),
         ("darkroomd -c /etc/darkroom/darkroomd.ini store count", Run(an_old_one, are_removed)),
     ],
+    "stages/jail/decode/darkroom-decode.8": [],
     "loadgen/load/darkroom-load.1": [
         ("darkroom-load", Run(site, four_reports, edits=[
             ("-d 1m", "-d 300ms"), ("--rate 100", "--rate 20"), ("@20s", "@100ms")])),

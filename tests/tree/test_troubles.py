@@ -91,7 +91,7 @@ PLAYED = {
     "507 storage-full":
         ("http/test_spool.py", "test_full_disk_gets_507_and_keeps_stored_images"),
     "415 unsupported-media-type":
-        ("http/test_bad_files.py", "test_png_is_refused"),
+        ("http/test_bad_files.py", "test_gif_is_refused"),
     "422 damaged-image":
         ("http/test_bad_files.py", "test_truncated_file_is_refused"),
     "store check reports a damaged file":

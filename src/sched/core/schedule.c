@@ -229,8 +229,8 @@ static void set_layout(struct schedule *s, const struct conf *conf)
 	                                                       : s->group_count;
 	s->is_bound = true;
 	s->steals_across_replicas =
-		s->layout == CONF_LAYOUT_REPLICATE && conf->layout.steal == CONF_YES;
-	s->is_least_loaded = conf->layout.distribution == CONF_DISTRIBUTION_LEAST_LOADED;
+		s->layout == CONF_LAYOUT_REPLICATE && conf->experiment.steal == CONF_YES;
+	s->is_least_loaded = conf->experiment.distribution == CONF_DISTRIBUTION_LEAST_LOADED;
 	s->is_online = s->layout == CONF_LAYOUT_PARTITION && conf->layout.online == CONF_YES;
 	s->online_interval_ns = conf->experiment.online_interval_ms * NS_PER_MS;
 	s->online_imbalance = 1 + (double)conf->experiment.online_imbalance / 100;

@@ -45,7 +45,7 @@ static void messages_name_place_text_and_expectation(void **state)
 	refuse(VARIANT "[stage]\nthreads = 1\n",
 	       "@:3: [stage]: unknown section; did you mean stage.NAME?\n");
 	refuse(VARIANT "[quite.another]\n",
-	       "@:3: [quite.another]: unknown section; expected one of server, log, access, store, "
+	       "@:3: [quite.another]: unknown section; expected one of server, log, access, input, store, "
 	       "limits, overload, scheduler, layout, group.NAME, stage.NAME, variant.NAME\n");
 }
 

@@ -98,7 +98,7 @@ static void a_searcher_passes_the_baton_for_another_replica(void **state)
 		conf.scheduler.threads = 2;
 		conf.layout.mode = CONF_LAYOUT_REPLICATE;
 		conf.layout.replicas = 2;
-		conf.layout.steal = CONF_YES;
+		conf.experiment.steal = CONF_YES;
 		harness_start(&conf);
 		unsigned other = 1 - searcher;
 

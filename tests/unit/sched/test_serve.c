@@ -298,7 +298,7 @@ static void start_replicas(const char *policy, bool steals_across_replicas)
 	conf.scheduler.threads = 2;
 	conf.layout.mode = CONF_LAYOUT_REPLICATE;
 	conf.layout.replicas = 2;
-	conf.layout.steal = steals_across_replicas ? CONF_YES : CONF_NO;
+	conf.experiment.steal = steals_across_replicas ? CONF_YES : CONF_NO;
 	harness_start(&conf);
 	items[1].event.replica = 1;
 }

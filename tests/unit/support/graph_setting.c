@@ -40,7 +40,7 @@ void run_conf(struct conf *conf, const struct setting *setting)
 	conf->experiment.age_ms = 1;
 	conf->layout.mode = setting->layout;
 	conf->layout.replicas = conf->layout.parts = setting->domains ? setting->domains : 2;
-	conf->layout.steal = setting->steals_across_replicas ? CONF_YES : CONF_NO;
+	conf->experiment.steal = setting->steals_across_replicas ? CONF_YES : CONF_NO;
 	conf->layout.online = setting->is_online ? CONF_YES : CONF_NO;
 	conf->experiment.online_interval_ms = 1000;
 	for (unsigned i = 0; i < graph_row_count; i++) {

@@ -1,0 +1,68 @@
+/*
+ * codec.h - decodes a file to planes of 8 bits: the libraries, and what they have in common.
+ *
+ * A library gives rows of grey or RGB samples, perhaps with alpha. Rows are put on the background,
+ * and reduced by whole factors, so that the planes stay small. Nothing is freed: the process ends
+ * with its picture. One thread.
+ */
+#ifndef DARKROOM_JAIL_DECODE_CODEC_H
+#define DARKROOM_JAIL_DECODE_CODEC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "jail/jail_protocol.h"
+
+struct codec_job {
+	const struct jail_request *request;
+	const uint8_t *source;
+	uint8_t *planes;       /* jail_plane_bytes(), then icc_max */
+	void (*turn)(void);    /* called after JAIL_TURN_PIXELS; NULL: never */
+	uint64_t icc_bytes;    /* result */
+	uint32_t size_read[2]; /* result: as the library reads width and height */
+
+	/* private: of codec_rows_begin() */
+	uint32_t width, plane_width, reduce, channels, plane_count;
+	uint32_t rows_summed, y;
+	uint32_t *sum; /* of each sample of the row of planes */
+	uint64_t turn_pixels;
+};
+
+/* Loads the libraries, and decodes a small file of each format, so that tables are made once.
+ * Returns a bit for each enum file_format that can be decoded. */
+uint32_t codec_load(void);
+
+/* Decodes the file. Returns how that ended; not JAIL_MORE. */
+enum jail_status codec_decode(struct codec_job *job);
+
+/* Loads the functions of a library, whose names begin with a prefix. Returns whether all are there.
+ */
+struct codec_function {
+	const char *name;
+	void *field; /* of the pointer */
+};
+bool codec_load_functions(const char *library, const struct codec_function *functions,
+                          size_t count);
+
+/* ---- for the libraries' files ---- */
+
+bool codec_png_load(void);
+enum jail_status codec_png(struct codec_job *job);
+bool codec_webp_load(void);
+enum jail_status codec_webp(struct codec_job *job);
+
+/* Begins rows of so many samples of 1 to 4 channels, each reduced by this factor. Returns whether
+ * they are what the request asks for, and there is memory. */
+bool codec_rows_begin(struct codec_job *job, uint32_t width, uint32_t channels, uint32_t reduce);
+void codec_row(struct codec_job *job, const uint8_t *row);
+/* Returns whether all rows have come. */
+bool codec_rows_end(struct codec_job *job);
+
+/* Counts pixels of the file, for turns. */
+void codec_count(struct codec_job *job, uint64_t pixels);
+
+/* Keeps a colour profile unless it is too large. */
+void codec_icc(struct codec_job *job, const void *icc, size_t size);
+
+#endif

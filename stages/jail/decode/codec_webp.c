@@ -1,0 +1,83 @@
+/* codec_webp.c - libwebp, which reduces by itself: a lossy file needs no picture of full size. */
+#include "codec.h"
+
+#include <string.h>
+#include <webp/decode.h>
+
+#include "base/check.h"
+
+#define LIBRARY "libwebp.so.7"
+#define PIECE ((size_t)32 << 10) /* bytes of the file between two looks at its rows */
+
+/* clang-format off */
+#define FUNCTIONS(X) \
+	X(InitDecoderConfigInternal) X(GetFeaturesInternal) X(IDecode) X(IUpdate) X(IDecGetRGB)
+/* clang-format on */
+
+static struct {
+#define X(name) __typeof__(WebP##name) *name;
+	FUNCTIONS(X)
+#undef X
+} lib;
+
+bool codec_webp_load(void)
+{
+	static const struct codec_function functions[] = {
+#define X(name) { "WebP" #name, &lib.name },
+		FUNCTIONS(X)
+#undef X
+	};
+
+	return codec_load_functions(LIBRARY, functions, COUNT_OF(functions));
+}
+
+/* Reads the header, and sets the size of the result. Returns false if it is not as requested. */
+static bool begin(struct codec_job *job, WebPDecoderConfig *config)
+{
+	const struct jail_request *q = job->request;
+
+	if (!lib.InitDecoderConfigInternal(config, WEBP_DECODER_ABI_VERSION) ||
+	    lib.GetFeaturesInternal(job->source, q->source_bytes, &config->input,
+	                            WEBP_DECODER_ABI_VERSION) != VP8_STATUS_OK ||
+	    config->input.has_animation)
+		return false;
+	job->size_read[0] = (uint32_t)config->input.width;
+	job->size_read[1] = (uint32_t)config->input.height;
+	if (job->size_read[0] != q->width || job->size_read[1] != q->height)
+		return false;
+	config->options.use_scaling = q->reduce > 1;
+	config->options.scaled_width = (int)jail_plane_side(q->width, q->reduce);
+	config->options.scaled_height = (int)jail_plane_side(q->height, q->reduce);
+	config->output.colorspace = config->input.has_alpha ? MODE_RGBA : MODE_RGB;
+	return true;
+}
+
+enum jail_status codec_webp(struct codec_job *job)
+{
+	const struct jail_request *q = job->request;
+	VP8StatusCode code = VP8_STATUS_SUSPENDED;
+	WebPDecoderConfig config;
+	size_t bytes = q->source_bytes;
+	int given = 0;
+
+	if (!begin(job, &config) || !codec_rows_begin(job, jail_plane_side(q->width, q->reduce),
+	                                              config.input.has_alpha ? 4 : 3, 1))
+		return JAIL_DAMAGED;
+	WebPIDecoder *decoder = lib.IDecode(NULL, 0, &config);
+
+	for (size_t at = 0; decoder && at < bytes && code == VP8_STATUS_SUSPENDED;) {
+		int rows = 0, width, height, stride, before = given;
+
+		at = bytes - at < PIECE ? bytes : at + PIECE;
+		code = lib.IUpdate(decoder, job->source, at);
+		const uint8_t *p = lib.IDecGetRGB(decoder, &rows, &width, &height, &stride);
+
+		for (; p && given < rows; given++)
+			codec_row(job, p + (ptrdiff_t)given * stride);
+		/* The pixels of the file: codec_row() has counted those of the planes. */
+		codec_count(job,
+		            (uint64_t)(given - before) * job->width * (q->reduce * q->reduce - 1) +
+		                    1);
+	}
+	return code == VP8_STATUS_OK && codec_rows_end(job) ? JAIL_DECODED : JAIL_DAMAGED;
+}

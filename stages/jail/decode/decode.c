@@ -1,0 +1,311 @@
+/*
+ * decode.c - darkroom-decode: decodes uploaded pictures of other formats than JPEG for darkroomd.
+ *
+ * The daemon executes it before it enters its sandbox. The first process only starts the second one
+ * again when that has ended. The second is the zygote: it loads the libraries and keeps one child
+ * ready for each slot. It never reads a byte of an upload, and it has no file, configuration or
+ * secret. A child decodes one picture and ends. While it does, it can read its socket, write it and
+ * exit, by its filter of system calls.
+ *
+ * usage: darkroom-decode SLOTS [zygote], with the descriptors of jail_protocol.h
+ */
+#include <errno.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <poll.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "arena.h"
+#include "base/check.h"
+#include "codec.h"
+
+#if defined __x86_64__
+#define ARCHITECTURE AUDIT_ARCH_X86_64
+#elif defined __aarch64__
+#define ARCHITECTURE AUDIT_ARCH_AARCH64
+#elif defined __riscv && __riscv_xlen == 64
+#define ARCHITECTURE AUDIT_ARCH_RISCV64
+#else
+#define ARCHITECTURE 0 /* no filter is possible: nothing is decoded */
+#endif
+
+#define NAME "darkroom-decode"
+#define STACK_MAX (1U << 20)
+#define RESTART_MS 1000 /* before another zygote */
+#define EXIT_NOTHING 3  /* of a zygote that can decode nothing */
+#define CALLS_MAX 32
+
+/* ---- filters of system calls ---- */
+
+/* Kills the process at any call but these. Returns whether that is possible. */
+static bool allow_only(const long *calls, unsigned count)
+{
+	struct sock_filter code[2 * CALLS_MAX + 5];
+	unsigned short n = 0;
+	const struct sock_fprog program = { .filter = code };
+	struct sock_fprog p = program;
+
+	code[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+	                                         offsetof(struct seccomp_data, arch));
+	code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCHITECTURE, 1, 0);
+	code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
+	code[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+	                                         offsetof(struct seccomp_data, nr));
+	for (unsigned i = 0; i < count && i < CALLS_MAX; i++) {
+		code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K,
+		                                         (uint32_t)calls[i], 0, 1);
+		code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+	}
+	code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
+	p.len = n;
+	return ARCHITECTURE != 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &p) == 0;
+}
+
+/* What the zygote needs, and its children before they read a file. */
+static bool lock_zygote(void)
+{
+	static const long calls[] = {
+		SYS_clone,          SYS_wait4,       SYS_socketpair, SYS_sendmsg,
+		SYS_close,          SYS_close_range, SYS_dup3,       SYS_mmap,
+		SYS_munmap,         SYS_mprotect,    SYS_madvise,    SYS_prctl,
+		SYS_prlimit64,      SYS_setitimer,   SYS_getppid,    SYS_set_robust_list,
+		SYS_rt_sigprocmask, SYS_read,        SYS_write,      SYS_exit,
+		SYS_exit_group,
+	};
+
+	return allow_only(calls, COUNT_OF(calls));
+}
+
+static bool lock_child(void)
+{
+	static const long calls[] = { SYS_read, SYS_write, SYS_exit, SYS_exit_group };
+
+#ifdef PR_SET_TSC /* no clock: what a decoder measures may tell about other processes */
+	prctl(PR_SET_TSC, PR_TSC_SIGSEGV, 0, 0, 0);
+#endif
+	return allow_only(calls, COUNT_OF(calls));
+}
+
+/* ---- a child ---- */
+
+/* Waits for one byte. Returns whether it has come. */
+static bool wait_for_daemon(void)
+{
+	char byte;
+
+	return read(0, &byte, 1) == 1;
+}
+
+static void reply(const struct jail_reply *r)
+{
+	if (write(0, r, sizeof *r) != sizeof *r)
+		_exit(EXIT_FAILURE);
+}
+
+static void ask_for_turn(void)
+{
+	const struct jail_reply more = { .status = JAIL_MORE };
+
+	reply(&more);
+	if (!wait_for_daemon())
+		_exit(EXIT_FAILURE);
+}
+
+/* Maps a part of the slot, all at once: a fault for each page takes longer. */
+static uint8_t *map(int slot, uint64_t at, uint64_t bytes, int protection)
+{
+	uint8_t *p = mmap(NULL, bytes, protection, MAP_SHARED | MAP_POPULATE, slot, (off_t)at);
+
+	return p == MAP_FAILED ? NULL : p;
+}
+
+/* Maps the file and the planes, takes the memory that the daemon has reserved, and gives up the
+ * rest. Returns whether all is done. */
+static bool prepare(const struct jail_request *q, int slot, struct codec_job *job)
+{
+	const struct itimerval cpu = { .it_value = { q->cpu_ms / 1000,
+		                                     (suseconds_t)(q->cpu_ms % 1000) * 1000 } };
+	uint64_t at = jail_planes_at(q);
+
+	job->request = q;
+	job->turn = ask_for_turn;
+	job->source = map(slot, 0, q->source_bytes, PROT_READ);
+	job->planes = map(slot, at, jail_used_bytes(q) - at, PROT_READ | PROT_WRITE);
+	close(slot);
+	/* The signal of the timer ends the process. Nothing can change that behind the filter. */
+	return job->source && job->planes && arena_grow(q->arena_bytes) &&
+	       setitimer(ITIMER_PROF, &cpu, NULL) == 0 && lock_child();
+}
+
+static void set_limit(__rlimit_resource_t resource, rlim_t value)
+{
+	const struct rlimit limit = { value, value };
+
+	setrlimit(resource, &limit);
+}
+
+/* Has descriptor 0, its socket, and 1, its slot. */
+_Noreturn static void decode_one(void)
+{
+	struct jail_request q;
+	struct codec_job job = { 0 };
+
+	if (read(0, &q, sizeof q) != sizeof q || !prepare(&q, 1, &job))
+		_exit(EXIT_FAILURE);
+	enum jail_status status = codec_decode(&job);
+
+	if (status == JAIL_DAMAGED && arena_has_failed())
+		status = JAIL_NO_MEMORY;
+	const struct jail_reply r = { .status = status,
+		                      .width = job.size_read[0],
+		                      .height = job.size_read[1],
+		                      .plane_count = job.plane_count,
+		                      .icc_bytes = job.icc_bytes };
+
+	reply(&r);
+	wait_for_daemon(); /* it reads the CPU time of this process */
+	_exit(EXIT_SUCCESS);
+}
+
+_Noreturn static void run_child(int socket, int slot, pid_t zygote)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL); /* a new zygote gives the slot to another child */
+	if (getppid() != zygote || dup3(socket, 0, 0) < 0 || dup3(slot, 1, 0) < 0)
+		_exit(EXIT_FAILURE);
+	closefrom(2);
+	set_limit(RLIMIT_CORE, 0);
+	set_limit(RLIMIT_FSIZE, 0);
+	set_limit(RLIMIT_NPROC, 0);
+	set_limit(RLIMIT_STACK, STACK_MAX);
+	decode_one();
+}
+
+/* ---- the zygote ---- */
+
+/* Returns whether the daemon is still there. */
+static bool notify(const struct jail_notice *notice, int fd)
+{
+	struct jail_notice copy = *notice;
+	struct iovec iov = { &copy, sizeof copy };
+	union {
+		struct cmsghdr align;
+		char data[CMSG_SPACE(sizeof(int))];
+	} control = { .data = { 0 } };
+	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+	if (fd >= 0) {
+		message.msg_control = &control;
+		message.msg_controllen = sizeof control;
+		struct cmsghdr *c = CMSG_FIRSTHDR(&message);
+
+		*c = (struct cmsghdr){ .cmsg_level = SOL_SOCKET,
+			               .cmsg_type = SCM_RIGHTS,
+			               .cmsg_len = CMSG_LEN(sizeof fd) };
+		memcpy(CMSG_DATA(c), &fd, sizeof fd);
+	}
+	return sendmsg(JAIL_CONTROL_FD, &message, MSG_NOSIGNAL) == sizeof copy;
+}
+
+/* Starts a child for the slot, and tells the daemon. Returns its process id, or -1. */
+static pid_t start_child(int slot, pid_t self)
+{
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair))
+		return -1;
+	pid_t pid = fork();
+
+	if (pid == 0)
+		run_child(pair[1], JAIL_CONTROL_FD + 1 + slot, self);
+	close(pair[1]);
+	const struct jail_notice notice = { .slot = slot, .pid = pid };
+	bool is_there = pid > 0 && notify(&notice, pair[0]);
+
+	close(pair[0]);
+	return is_there ? pid : -1;
+}
+
+static int run_zygote(int slots)
+{
+	const struct jail_notice begin = { .slot = -1, .formats = codec_load() };
+	pid_t pid[JAIL_SLOTS_MAX], self = getpid(), ended = 0;
+	int k = 0;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (!begin.formats || !lock_zygote())
+		return EXIT_NOTHING;
+	if (!notify(&begin, -1))
+		return EXIT_FAILURE;
+	for (k = 0; k < slots; k++)
+		if ((pid[k] = start_child(k, self)) < 0)
+			return EXIT_FAILURE;
+	while ((ended = wait4(-1, NULL, 0, NULL)) > 0) {
+		for (k = 0; k < slots && pid[k] != ended; k++)
+			;
+		if (k < slots && (pid[k] = start_child(k, self)) < 0)
+			break;
+	}
+	return EXIT_FAILURE;
+}
+
+/* ---- the first process ---- */
+
+static int run_zygotes(const char *slots)
+{
+	struct pollfd daemon = { .fd = JAIL_CONTROL_FD };
+
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	for (;;) {
+		int status = 0;
+		pid_t pid = fork();
+
+		if (pid == 0) {
+			/* A new program has other addresses. */
+			execl("/proc/self/exe", NAME, slots, "zygote", (char *)NULL);
+			_exit(EXIT_NOTHING);
+		}
+		/* Also the children of a zygote that was killed. */
+		for (pid_t ended = 0; ended != pid; ended = waitpid(-1, &status, 0))
+			if (pid < 0 || ended < 0)
+				return EXIT_FAILURE;
+		if (WIFEXITED(status) && WEXITSTATUS(status) == EXIT_NOTHING)
+			return EXIT_NOTHING;
+		/* The end of its sockets ends the zygote when the daemon has ended. */
+		if (poll(&daemon, 1, RESTART_MS) > 0 && daemon.revents & POLLHUP)
+			return EXIT_SUCCESS;
+	}
+}
+
+int main(int argc, char **argv)
+{
+	int slots = argc > 1 ? atoi(argv[1]) : 0;
+	sigset_t set;
+
+	if (slots < 1 || slots > JAIL_SLOTS_MAX)
+		return 2;
+	/* The daemon decides when it ends: a terminal signals the whole group. */
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
+	sigprocmask(SIG_SETMASK, &set, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGPROF, SIG_DFL);
+	signal(SIGCHLD, SIG_DFL);
+	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+		return EXIT_FAILURE;
+	return argc > 2 ? run_zygote(slots) : run_zygotes(argv[1]);
+}

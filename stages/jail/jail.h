@@ -1,0 +1,84 @@
+/*
+ * jail.h - decodes a picture of another format than JPEG in a process that can do nothing else.
+ *
+ * The processes are those of darkroom-decode. Each decodes one picture, and has nothing but its
+ * file, its planes and the memory that the picture has reserved. What it could do wrong:
+ *
+ *	crash, never answer, answer nonsense    its picture fails; jail_fault
+ *	write wrong pixels                      they are the picture of who sent the file
+ *	use much CPU time                       it is charged to the picture; cpu_ms ends the
+ *process keep something for the next picture     there is none: it ends, and its slot is wiped
+ *
+ * The pixels are read after the process has ended, when nobody can change them. Any thread; a job
+ * belongs to one thread at a time.
+ */
+#ifndef DARKROOM_JAIL_JAIL_H
+#define DARKROOM_JAIL_JAIL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "file_header.h"
+#include "jail_protocol.h"
+
+/*
+ * Starts the program, for up to so many pictures at a time. Does nothing with formats = 0, a bit
+ * for each enum file_format. Call it before the sandbox and before any thread. Returns 0, or -errno
+ * with the reason logged; then no format can be decoded.
+ */
+int jail_start(const char *program, uint32_t formats, unsigned slots);
+
+/* Ends the processes. */
+void jail_stop(void);
+
+/* Returns whether pictures of this format are decoded here. */
+bool jail_can_decode(enum file_format format);
+
+enum jail_fault {
+	JAIL_FAULT_FILE = 1, /* the library does not accept the file */
+	JAIL_FAULT_MEMORY,   /* the file needs more than its header says */
+	JAIL_FAULT_PROCESS,  /* the process has crashed, or has broken the rules */
+	JAIL_FAULT_BUSY      /* no process was ready for a long time, or too many have crashed */
+};
+
+enum jail_result { JAIL_JOB_FAILED = -1, JAIL_JOB_DONE = 0, JAIL_JOB_MORE = 1 };
+
+/* A picture that is being decoded. The first two members are the caller's; request.source_bytes is
+ * the size of the source. */
+struct jail_job {
+	struct jail_request request;
+	const uint8_t *source;
+
+	/* public: the reason of a failure; and the CPU time of the process, which the caller may
+	 * set to 0 after it has charged it */
+	enum jail_fault fault;
+	uint64_t cpu_ns;
+	uint64_t icc_bytes; /* after JAIL_JOB_DONE: of the colour profile */
+	unsigned turns;     /* that the process has had, of JAIL_TURN_PIXELS */
+
+	/* private */
+	struct jail_slot *slot; /* NULL: it waits for one */
+	int socket;             /* of the process; -1: none */
+	int32_t pid;
+	bool is_paused, has_reply, has_ended;
+	uint64_t charged_ns; /* of the CPU time, all in all */
+	unsigned waited_ms;  /* in vain, since there was progress */
+	struct jail_reply reply;
+};
+
+/* Begins a job, whose private members are 0. It must end with jail_job_end(). */
+void jail_job_begin(struct jail_job *job);
+
+/* Waits for the process, for up to 2 ms. Call it while it returns JAIL_JOB_MORE; between two calls
+ * the process stops at its next turn. */
+enum jail_result jail_job_advance(struct jail_job *job);
+
+/* After JAIL_JOB_DONE: copies a plane, or the profile. Returns whether it could be read. */
+bool jail_job_read_plane(const struct jail_job *job, unsigned plane, uint8_t *to, ptrdiff_t stride);
+bool jail_job_read_icc(const struct jail_job *job, void *to);
+
+/* Ends the job in any state, wipes what it has used, and gives the slot back. */
+void jail_job_end(struct jail_job *job);
+
+#endif

@@ -1,0 +1,83 @@
+/*
+ * jail_protocol.h - what the daemon and darkroom-decode say to each other.
+ *
+ * Every process of darkroom-decode has one socket of whole messages (SOCK_SEQPACKET). A slot is a
+ * sealed memfd: a file at its start, and the planes behind it at the next page.
+ *
+ *	darkroom-decode -> daemon  struct jail_notice; with the socket of a new child if it names
+ *one daemon -> child            struct jail_request, once child -> daemon            struct
+ *jail_reply; after JAIL_MORE it waits for one byte child -> daemon            end of file: no
+ *process can write the slot any more
+ *
+ * A child is not believed: the daemon knows everything but the status and the size of the profile.
+ */
+#ifndef DARKROOM_JAIL_JAIL_PROTOCOL_H
+#define DARKROOM_JAIL_JAIL_PROTOCOL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define JAIL_CONTROL_FD 3 /* of darkroom-decode; the memfds follow */
+#define JAIL_SLOTS_MAX 64
+#define JAIL_PAGE ((uint64_t)4096)
+#define JAIL_SLOT_BYTES (UINT64_C(1) << 36) /* of addresses: only what is written takes memory */
+/* A child asks for another turn after so many pixels of the file, about 5 ms. */
+#define JAIL_TURN_PIXELS 200000
+
+enum jail_status {
+	JAIL_DECODED = 1,
+	JAIL_MORE,
+	JAIL_DAMAGED,
+	JAIL_NO_MEMORY /* the arena is too small */
+};
+
+struct jail_notice {
+	int32_t slot; /* -1: formats tells what can be decoded */
+	int32_t pid;
+	uint32_t formats; /* a bit for each enum file_format */
+};
+
+struct jail_request {
+	uint32_t format;        /* enum file_format */
+	uint32_t width, height; /* of the picture, as its header says */
+	uint32_t plane_count;   /* 1: grey; 3: red, green, blue */
+	uint32_t reduce;        /* samples of a side that become one */
+	uint32_t background;    /* 0xRRGGBB, behind what is transparent */
+	uint32_t cpu_ms;        /* the child ends after so much CPU time */
+	uint32_t zero;
+	uint64_t source_bytes, arena_bytes;
+	uint64_t icc_max; /* a larger profile is dropped */
+};
+
+struct jail_reply {
+	uint32_t status;
+	uint32_t width, height, plane_count;
+	uint64_t icc_bytes; /* of the profile behind the planes; 0: none */
+};
+
+/* The planes of a request: each has the same size, and they follow each other. */
+static inline uint32_t jail_plane_side(uint32_t side, uint32_t reduce)
+{
+	return (side + reduce - 1) / reduce;
+}
+
+static inline uint64_t jail_plane_bytes(const struct jail_request *q)
+{
+	return (uint64_t)jail_plane_side(q->width, q->reduce) *
+	       jail_plane_side(q->height, q->reduce) * q->plane_count;
+}
+
+/* Where the planes begin in a slot, and how much of it the request uses. */
+static inline uint64_t jail_planes_at(const struct jail_request *q)
+{
+	return (q->source_bytes + JAIL_PAGE - 1) & ~(JAIL_PAGE - 1);
+}
+
+static inline uint64_t jail_used_bytes(const struct jail_request *q)
+{
+	uint64_t bytes = jail_planes_at(q) + jail_plane_bytes(q) + q->icc_max;
+
+	return (bytes + JAIL_PAGE - 1) & ~(JAIL_PAGE - 1);
+}
+
+#endif

@@ -1,0 +1,158 @@
+/*
+ * fuzz_jail.c - a decoder that lies: the input is its request's picture, its planes and its
+ * answers.
+ *
+ * Whatever it says, a job ends, no memory beyond the picture is read, and its slot is wiped.
+ */
+#include "jail/jail.c"
+#include "target.h"
+
+const unsigned target_mutants = 300;
+
+#define TURNS_MAX 64 /* of a job, which waits no longer than its answers come */
+
+struct input {
+	struct jail_request request;
+	uint32_t pieces; /* two bits for each message: how it is sent */
+};
+
+/* Makes a request that a header could ask for. */
+static void make_sound(struct jail_request *q)
+{
+	q->format = q->format % 2 ? FILE_PNG : FILE_WEBP;
+	q->width = q->width % 100 + 1;
+	q->height = q->height % 100 + 1;
+	q->reduce = q->reduce % 64 + 1;
+	q->plane_count = q->plane_count % 2 ? 1 : 3;
+	q->icc_max = q->icc_max % 5000;
+	q->source_bytes = q->source_bytes % 64 + 1;
+}
+
+/* Answers as the input says, one message for each turn, and ends with it. */
+static void answer(int child, const struct input *in, const uint8_t *data, size_t size,
+                   unsigned turn, bool *has_ended)
+{
+	struct jail_reply r = { .width = in->request.width,
+		                .height = in->request.height,
+		                .plane_count = in->request.plane_count };
+	size_t at = turn * sizeof r, left = at < size ? size - at : 0;
+
+	if (*has_ended)
+		return;
+	switch (in->pieces >> (2 * turn % 32) & 3) {
+	case 0: /* anything */
+		if (left > 0)
+			(void)!send(child, data + at, left < sizeof r ? left : sizeof r,
+			            MSG_NOSIGNAL);
+		break;
+	case 1: /* another turn, or the truth but for the status and the profile */
+	case 2:
+		r.status = left > 0 ? data[at] % 6 : JAIL_DECODED;
+		r.icc_bytes = left > 4 ? data[at + 4] * 50U : 0;
+		(void)!send(child, &r, sizeof r, MSG_NOSIGNAL);
+		break;
+	default: /* it crashes */
+		left = 0;
+		break;
+	}
+	*has_ended = left <= sizeof r;
+	if (*has_ended)
+		shutdown(child, SHUT_RDWR);
+}
+
+static void read_result(const struct jail_job *job)
+{
+	const struct jail_request *q = &job->request;
+	size_t width = jail_plane_side(q->width, q->reduce),
+	       height = jail_plane_side(q->height, q->reduce);
+	uint8_t *plane = malloc(width * height), *icc = malloc(job->icc_bytes + 1);
+
+	assert(plane && icc && job->icc_bytes <= q->icc_max);
+	for (unsigned c = 0; c < q->plane_count; c++)
+		assert(jail_job_read_plane(job, c, plane, (ptrdiff_t)width));
+	assert(job->icc_bytes == 0 || jail_job_read_icc(job, icc));
+	free(plane);
+	free(icc);
+}
+
+static void run_job(const struct input *in, const uint8_t *data, size_t size, int child)
+{
+	uint8_t source[64] = { 1 };
+	struct jail_job job = { .request = in->request, .source = source };
+	enum jail_result result = JAIL_JOB_MORE;
+	bool has_ended = false;
+
+	jail_job_begin(&job);
+	for (unsigned turn = 0; turn < TURNS_MAX && result == JAIL_JOB_MORE; turn++) {
+		result = jail_job_advance(&job);
+		if (result == JAIL_JOB_MORE)
+			answer(child, in, data, size, turn, &has_ended);
+	}
+	assert(result != JAIL_JOB_MORE || !has_ended);
+	if (result == JAIL_JOB_DONE)
+		read_result(&job);
+	assert(result != JAIL_JOB_FAILED || job.fault);
+	jail_job_end(&job);
+}
+
+/* A slot whose child is this program, and a zygote that says nothing. */
+static void begin_child(int *pair, int *control)
+{
+	struct jail_slot *s = &jail.slot[0];
+
+	assert(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair) == 0);
+	assert(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, control) == 0);
+	assert(make_slot(s) == 0);
+	s->ready = pair[0];
+	s->pid = getpid();
+	jail.control = control[0];
+	jail.slot_count = 1;
+	memset(jail.crashes, 0, sizeof jail.crashes);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	int pair[2], control[2];
+	struct input in;
+
+	if (size < sizeof in)
+		return 0;
+	memcpy(&in, data, sizeof in);
+	make_sound(&in.request);
+	log_set_level(0);
+	begin_child(pair, control);
+	/* Planes: what is behind the answers. */
+	(void)!pwrite(jail.slot[0].memfd, data, size, (off_t)jail_planes_at(&in.request));
+	run_job(&in, data + sizeof in, size - sizeof in, pair[1]);
+	assert(!jail.slot[0].is_taken);
+	assert(jail.slot[0].is_dirty || lseek(jail.slot[0].memfd, 0, SEEK_DATA) < 0);
+	close(pair[1]);
+	close(control[1]);
+	jail_stop();
+	return 0;
+}
+
+void target_seeds(void (*emit)(const void *data, size_t size))
+{
+	struct {
+		struct input in;
+		struct jail_reply reply[4];
+	} seed = { .in = { .request = { .format = 1,
+		                        .width = 31,
+		                        .height = 17,
+		                        .plane_count = 1,
+		                        .icc_max = 600,
+		                        .source_bytes = 9 } } };
+
+	for (unsigned pieces = 0; pieces < 4; pieces++) {
+		/* The same for all messages; or an answer, and the end. */
+		seed.in.pieces = pieces ? pieces * 0x55555555U : 1 | 3 << 2;
+		for (unsigned i = 0; i < 4; i++)
+			seed.reply[i] = (struct jail_reply){ .status = i % 3 + 1,
+				                             .width = 32,
+				                             .height = 18,
+				                             .plane_count = 1,
+				                             .icc_bytes = 130 * i };
+		emit(&seed, sizeof seed);
+	}
+}

@@ -1,0 +1,195 @@
+/*
+ * hostile_decode.c - darkroom-decode after somebody has taken over a decoder with a picture.
+ *
+ * A file that ends with "ACT" and two digits does one thing that such a picture would try; other
+ * files are decoded honestly. What is reached after an act is reported as a decoded picture.
+ */
+#define codec_decode honest_decode
+#include "jail/decode/codec.c"
+#undef codec_decode
+enum jail_status codec_decode(struct codec_job *job);
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+static int deep(volatile char *p)
+{
+	volatile char room[4096];
+
+	room[0] = p ? *p : 1;
+	return room[0] ? deep(room) + room[0] : 0; /* for ever */
+}
+
+static void *nothing(void *p)
+{
+	return p;
+}
+
+static void answer(const struct codec_job *job, uint32_t width, uint64_t icc)
+{
+	const struct jail_reply r = { .status = JAIL_DECODED,
+		                      .width = width,
+		                      .height = job->request->height,
+		                      .plane_count = job->request->plane_count,
+		                      .icc_bytes = icc };
+
+	if (write(0, &r, sizeof r) < 0)
+		_exit(1);
+}
+
+/* System calls that a decoder does not need: about files, sockets and processes, */
+static void call(int act, const struct codec_job *job)
+{
+	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = 0x5000 };
+	struct iovec here = { &to, sizeof to }, there = { (void *)(uintptr_t)job->source, 64 };
+	pthread_t thread;
+	char *const words[] = { NULL };
+
+	if (act == 1)
+		(void)!open("/etc/passwd", O_RDONLY);
+	if (act == 2)
+		(void)!connect(socket(AF_INET, SOCK_STREAM, 0), (void *)&to, sizeof to);
+	if (act == 3)
+		kill(1, SIGKILL);
+	if (act == 4)
+		ptrace(PTRACE_ATTACH, 1, 0, 0);
+	if (act == 5)
+		(void)!process_vm_readv(1, &here, 1, &there, 1, 0);
+	if (act == 6)
+		(void)!fork();
+	if (act == 7)
+		pthread_create(&thread, NULL, nothing, NULL);
+	if (act == 8)
+		execve("/bin/true", words, words);
+	if (act == 9)
+		syscall(SYS_io_uring_setup, 8, &to);
+	if (act == 10)
+		syscall(SYS_sendmsg, 0, &to, 0);
+	if (act == 11)
+		syscall(SYS_unlinkat, AT_FDCWD, "x", 0);
+}
+
+/* about memory and signals, by other ways into the kernel, and the clock. */
+static void call_more(int act, const struct codec_job *job)
+{
+	struct itimerval never = { 0 };
+	struct sigaction ignore = { .sa_handler = SIG_IGN };
+
+	if (act == 12)
+		mmap(NULL, 1 << 20, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (act == 13)
+		mprotect(job->sum, 4096, PROT_READ | PROT_EXEC);
+	if (act == 14)
+		sigaction(SIGPROF, &ignore, NULL);
+	if (act == 15)
+		setitimer(ITIMER_PROF, &never, NULL);
+#if defined __x86_64__
+	if (act == 16)
+		syscall(0x40000000 | SYS_getpid); /* of x32 */
+	if (act == 17)
+		__asm__ volatile("int $0x80" : : "a"(20) : "memory"); /* of 32 bits */
+	if (act == 18)
+		__asm__ volatile("rdtsc" : : : "eax", "edx");
+#else
+	if (act >= 16 && act <= 18)
+		_exit(1);
+#endif
+}
+
+/* Memory that is not its own, and memory that is no code. */
+static void touch(int act, struct codec_job *job)
+{
+	uint64_t used = jail_used_bytes(job->request) - jail_planes_at(job->request);
+
+	if (act == 19)
+		memset(job->planes, 1, used + (2U << 20)); /* beyond the planes */
+	if (act == 20)
+		memset((void *)(uintptr_t)job->source, 1, 1); /* the file */
+	if (act == 21)
+		memset(job->sum, 1, (size_t)1 << 30); /* more memory than reserved */
+	if (act == 22)
+		deep(NULL);
+	if (act == 23) {
+		void (*code)(void);
+		void *data = job->sum;
+
+		memcpy(&code, &data, sizeof code);
+		code();
+	}
+}
+
+/* Answers that are no answers, or late. */
+static void lie(int act, const struct codec_job *job)
+{
+	uint32_t width = job->request->width;
+
+	if (act == 26)
+		_exit(0);
+	if (act == 27 && write(0, "x", 1))
+		_exit(0);
+	while (act == 28)
+		answer(job, width, 0);
+	if (act == 29)
+		answer(job, 1U << 31, 0);
+	if (act == 30)
+		answer(job, width, UINT64_MAX);
+	if (act == 29 || act == 30)
+		_exit(0);
+	for (int fd = 1; act == 31 && fd < 70; fd++)
+		if (write(fd, "x", 1) > 0)
+			answer(job, width, 0); /* a descriptor beside the socket */
+	if (act == 31)
+		_exit(0);
+}
+
+/* Time, and the pixels of others. */
+static void linger(int act, const struct codec_job *job)
+{
+	uint64_t used = jail_used_bytes(job->request) - jail_planes_at(job->request);
+	char byte;
+
+	for (volatile int i = 0; act == 24;)
+		i = i + 1;
+	if (act == 25 && read(0, &byte, 1)) /* nothing comes */
+		_exit(0);
+	for (uint64_t i = 0; act == 32 && i < used; i++)
+		if (job->planes[i]) { /* of the picture before */
+			answer(job, job->request->width, 0);
+			break;
+		}
+	if (act == 32)
+		_exit(0);
+	if (act == 33) /* the pixels change after the answer, until the time is over */
+		answer(job, job->request->width, 0);
+	for (uint64_t i = 0; act == 33; i++)
+		job->planes[i % used] = (uint8_t)i;
+}
+
+enum jail_status codec_decode(struct codec_job *job)
+{
+	const uint8_t *end = job->source + job->request->source_bytes;
+	int act = memcmp(end - 5, "ACT", 3) == 0 ? (end[-2] - '0') * 10 + end[-1] - '0' : 0;
+
+	if (!act)
+		return honest_decode(job);
+	job->size_read[0] = job->request->width;
+	job->size_read[1] = job->request->height;
+	job->plane_count = job->request->plane_count;
+	job->sum = malloc(8192);
+	call(act, job);
+	call_more(act, job);
+	touch(act, job);
+	lie(act, job);
+	linger(act, job);
+	return JAIL_DECODED;
+}
