@@ -126,28 +126,25 @@ static int switch_to(struct reload *r, const struct conf *changed, struct text *
 }
 
 /* Applies the live keys of next. Appends the names of changed keys that need a restart to others.
- */
+ * Returns 0 or -errno, with lines of errors, which are reported. */
 static int apply(struct reload *r, const struct conf *next, struct text *others,
-                 struct text *report)
+                 struct text *errors, struct text *report)
 {
 	struct conf changed = r->conf;
-	struct text errors;
 
 	if (conf_take_live(&changed, next, others) == 0)
 		return 0;
-	text_init_growable(&errors, REPORT_MAX);
-	int err = switch_to(r, &changed, &errors);
+	int err = switch_to(r, &changed, errors);
 
 	if (err) {
-		report_lines(report, LOG_LEVEL_ERROR, errors.data, "");
-		report_line(report, LOG_LEVEL_ERROR,
-		            "configuration: cannot apply the change: %s; it stays unchanged",
+		text_printf(errors,
+		            "configuration: cannot apply the change: %s; it stays unchanged\n",
 		            strerror(-err));
+		report_lines(report, LOG_LEVEL_ERROR, errors->data, "");
 	} else {
 		r->conf = changed;
 		reload_log(r->options, &r->conf);
 	}
-	text_fini(&errors);
 	return err;
 }
 
@@ -233,7 +230,7 @@ int reload_file(struct reload *r, struct text *report)
 	int err = load(r, &next, &errors, report);
 
 	if (!err)
-		err = apply(r, &next, &others, report);
+		err = apply(r, &next, &others, &errors, report);
 	if (!err) {
 		report_lines(report, LOG_LEVEL_WARNING, others.data,
 		             " needs a restart: it stays unchanged");
@@ -242,11 +239,9 @@ int reload_file(struct reload *r, struct text *report)
 	r->has_failed = err != 0;
 	process_set_reload(r->has_failed);
 	r->is_notifying = !err; /* reload_tick() reports the end */
-	if (err) {              /* the protocol has no message for a failed reload */
-		errors.data[strcspn(errors.data, "\n")] = '\0';
-		notify_send("READY=1\nSTATUS=reload failed, configuration unchanged: %.900s",
-		            errors.data);
-	}
+	if (err)                /* the protocol has no message for a failed reload */
+		notify_send("READY=1\nSTATUS=reload failed, configuration unchanged: %.*s",
+		            (int)strcspn(errors.data, "\n"), errors.data);
 	text_fini(&others);
 	text_fini(&errors);
 	return err;
@@ -264,7 +259,7 @@ int reload_set(struct reload *r, const char *setting, struct text *report)
 	if (err)
 		report_lines(report, LOG_LEVEL_WARNING, errors.data, "");
 	else
-		err = apply(r, &next, &others, report);
+		err = apply(r, &next, &others, &errors, report);
 	if (!err && others.length) {
 		report_lines(report, LOG_LEVEL_WARNING, others.data,
 		             " needs a restart: set it in the configuration file");

@@ -116,6 +116,14 @@ def test_service_reports_its_life_to_the_manager(start, tmp_path, manager):
     assert "the last reload failed" in manager.wait_for("STATUS")["STATUS"], (
         "the failure is not in the status")
 
+    # It is valid, but not with the keys that need a restart.
+    config.write_text("[limits]\nmemory_budget = 4G\nbody_bytes = 2G\n"
+                      "[variant.thumb]\noperations = scale 100x100 inside\n")
+    daemon.signal(signal.SIGHUP)
+    manager.wait_for("RELOADING")
+    message = manager.wait_for("READY")
+    assert re.match(r"reload failed, .*limits\.body_bytes", message["STATUS"]), message
+
     daemon.signal(signal.SIGTERM)
     message = manager.wait_for("STOPPING")
     assert message["STOPPING"] == "1" and int(message["EXTEND_TIMEOUT_USEC"]) >= 30_000_000
