@@ -233,8 +233,6 @@ static bool admit(struct admission *a, struct admission_waiter *w)
 	struct cost_facts facts = cost_facts_of_length(w->bytes);
 
 	w->class = class_now(a, w->class);
-	w->ticket.client = w->client.slot;
-	w->ticket.has_all_room = w->client.is_local;
 	w->full_stage = (unsigned)(graph_full_stage(a->graph, now_ns) + 1);
 	if (w->full_stage)
 		stages = OVERLOAD_STAGES_HAVE_ENOUGH;
@@ -262,6 +260,8 @@ static void join_line(struct admission *a, struct admission_waiter *w)
 bool admission_try(struct admission *a, struct admission_waiter *w, bool may_wait)
 {
 	pthread_mutex_lock(&a->lock);
+	w->ticket.client = w->client.slot;
+	w->ticket.has_all_room = w->client.is_local;
 	/* None overtakes the line of its class. */
 	bool is_overtaking = may_wait && a->first && a->first->class <= w->class;
 	bool is_admitted = !is_overtaking && admit(a, w);

@@ -74,12 +74,28 @@ static void a_place_that_is_refused_is_not_kept(void **state)
 	assert_true(admission_take_place(&a, 2));
 }
 
+/* Retry-After is for the client that waited, also if it was never at the front of the line. */
+static void the_line_knows_the_client_of_each_upload(void **state)
+{
+	static struct admission a = { .overload.params.class_count = 1 };
+	static struct admission_waiter first,
+		second = { .client = { .slot = 7, .is_local = true } };
+
+	(void)state;
+	a.first = &first;
+	assert_false(admission_try(&a, &second, true));
+	assert_ptr_equal(first.next, &second);
+	assert_int_equal(second.ticket.client, 7);
+	assert_true(second.ticket.has_all_room);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_first_good_image_of_an_upload_is_measured),
 		cmocka_unit_test(cores_that_the_quota_does_not_grant_do_not_count),
 		cmocka_unit_test(a_place_that_is_refused_is_not_kept),
+		cmocka_unit_test(the_line_knows_the_client_of_each_upload),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
