@@ -69,7 +69,7 @@ inline give(s)
 	fi
 }
 
-/* take_turn(), and find_work(), which checks the last stage first */
+/* serve_turn(): take_turn(), or else the last stage that has work */
 inline find_stage()
 {
 	if
