@@ -153,7 +153,7 @@ static struct event *take(struct worker *w)
 	struct event *ev = NULL;
 
 	for (unsigned k = 0; k < stage()->queue_count && !ev; k++)
-		ev = stage_queue_pop(&queues[(w->domain + k) % stage()->queue_count], 0);
+		ev = stage_queue_pop(&queues[(w->domain + k) % stage()->queue_count], false, 0);
 	for (unsigned k = 1; schedule.group[0].can_steal && k < group_worker_count(group()) && !ev;
 	     k++)
 		ev = deque_steal(&workers[(w->index + k) % group_worker_count(group())].stack[0]);

@@ -96,13 +96,13 @@ SEAM(void, stage_queue_push, struct stage_queue *q, struct event *ev, bool by_si
 }
 
 /* Only a pop that finds something writes to the line. */
-SEAM(struct event *, stage_queue_pop, struct stage_queue *q, uint64_t age_ns)
+SEAM(struct event *, stage_queue_pop, struct stage_queue *q, bool by_size, uint64_t age_ns)
 {
 	CALLED(stage_queue_pop);
 	machine_charge(machine.pop);
 	if (!queue_is_empty(&q->fifo))
 		machine_line(&q->fifo.head);
-	return __real_stage_queue_pop(q, age_ns);
+	return __real_stage_queue_pop(q, by_size, age_ns);
 }
 
 /* ---- sleeping and waking ---- */

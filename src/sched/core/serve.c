@@ -26,6 +26,12 @@
 
 /* ---- taking events ---- */
 
+static struct event *pop_queue(struct worker *w, struct stage *s, unsigned queue)
+{
+	return stage_queue_pop(&s->queue[queue], worker_rule(w, s)->by_size,
+	                       worker_schedule(w)->age_ns);
+}
+
 static struct event *pop_stack(struct worker *w, struct stage *s)
 {
 	struct deque *stack = &w->stack[s->index];
@@ -33,21 +39,22 @@ static struct event *pop_stack(struct worker *w, struct stage *s)
 	struct event *ev = NULL;
 
 	if (turn % OLDEST_EVERY == 0)
-		ev = turn / OLDEST_EVERY % 2
-		             ? stage_queue_pop(stage_queue(s, w), worker_schedule(w)->age_ns)
-		             : deque_steal(stack);
+		ev = turn / OLDEST_EVERY % 2 ? pop_queue(w, s, stage_own_queue(s, w))
+		                             : deque_steal(stack);
 	/* W2, serve_stack() in tests/model/steal.pml. */
 	return ev ? ev : deque_pop(stack);
 }
 
 static struct event *pop(struct worker *w, struct stage *s, unsigned queue)
 {
-	bool is_own = queue == stage_own_queue(s, w);
-	struct event *ev = stage_queue_pop_urgent(&s->queue[queue]);
+	struct event *ev = NULL;
 
-	if (!ev && is_own && worker_rule(w, s)->use_stacks)
-		ev = pop_stack(w, s);
-	return ev ? ev : stage_queue_pop(&s->queue[queue], worker_schedule(w)->age_ns);
+	if (queue == stage_own_queue(s, w) && worker_rule(w, s)->use_stacks) {
+		ev = stage_queue_pop_urgent(&s->queue[queue]);
+		if (!ev)
+			ev = pop_stack(w, s);
+	}
+	return ev ? ev : pop_queue(w, s, queue);
 }
 
 /* Calls the handler once. Owns the events of the batch. */

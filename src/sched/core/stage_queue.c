@@ -164,20 +164,32 @@ struct event *stage_queue_pop_urgent(struct stage_queue *q)
 	return queue_try_pop(&q->urgent);
 }
 
-struct event *stage_queue_pop(struct stage_queue *q, uint64_t age_ns)
+static struct event *pop_by_size(struct queue *classes, uint64_t age_ns)
 {
-	struct event *ev = queue_try_pop(&q->urgent);
-
-	if (!ev)
-		ev = queue_try_pop(&q->fifo);
-	struct queue *classes = ev ? NULL : classes_of(q), *chosen;
-	uint64_t now_ns = classes ? clock_ns() : 0;
+	uint64_t now_ns = clock_ns();
+	struct queue *chosen;
+	struct event *ev = NULL;
 
 	/* Another worker may take the event first. The loop then chooses again, and ends when
 	 * all classes are empty. */
-	while (!ev && classes && (chosen = choose(classes, QUEUES, now_ns, age_ns).queue))
+	while (!ev && (chosen = choose(classes, QUEUES, now_ns, age_ns).queue))
 		ev = queue_try_pop(chosen);
 	return ev;
+}
+
+struct event *stage_queue_pop(struct stage_queue *q, bool by_size, uint64_t age_ns)
+{
+	struct event *ev = queue_try_pop(&q->urgent);
+
+	if (ev)
+		return ev;
+	struct queue *classes = classes_of(q);
+
+	if (classes && !by_size)
+		ev = pop_by_size(classes, age_ns);
+	if (!ev)
+		ev = queue_try_pop(&q->fifo);
+	return ev || !classes || !by_size ? ev : pop_by_size(classes, age_ns);
 }
 
 bool stage_queue_should_interrupt(const struct stage_queue *q, uint64_t arrived_ns, uint64_t left,

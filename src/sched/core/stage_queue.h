@@ -2,9 +2,9 @@
  * stage_queue.h - the queue in front of a stage: first come first served, or smallest job first.
  *
  *	push   urgent       --> [ urgent   ] --> pop: 1st
- *	       others       --> [ fifo     ] -->      2nd
+ *	       others       --> [ fifo     ] -->      2nd; without srpt 3rd
  *	       srpt: size   --> [ <= 4 KiB ] \
- *	                        [ <= 8 KiB ]  +-->    3rd, of these the class whose
+ *	                        [ <= 8 KiB ]  +-->    3rd; without srpt 2nd. The class whose
  *	                        [ ...      ]  |       first event has the highest score
  *	       interrupted  --> [ begun    ] /
  *
@@ -18,6 +18,9 @@
  * Events that were interrupted are in a queue of their own, and have twice their score. A new event
  * precedes them only if it would interrupt them. In a class they would be behind new ones of the
  * size that is left.
+ *
+ * After a change of discipline, what was queued under the former one comes first. It is older, and
+ * becomes less; the new events of a full load never end.
  *
  * Urgent events are in a line of their own, before all others: first come first served.
  *
@@ -58,8 +61,8 @@ void stage_queue_push(struct stage_queue *q, struct event *ev, bool by_size);
 struct event *stage_queue_pop_urgent(struct stage_queue *q);
 
 /* Returns the event to serve next, or NULL. Takes from both the fifo and the classes, so that a
- * change of discipline loses no event. */
-struct event *stage_queue_pop(struct stage_queue *q, uint64_t age_ns);
+ * change of discipline loses no event. by_size: as for pushes now. */
+struct event *stage_queue_pop(struct stage_queue *q, bool by_size, uint64_t age_ns);
 
 /* Snapshots. */
 

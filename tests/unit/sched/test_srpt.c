@@ -6,8 +6,10 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "sched/core/graph.h"
 #include "sched/core/serve.h"
 #include "sched/core/stage.h"
+#include "sched/core/worker.h"
 
 static void take_2_us(struct visit *v, unsigned stage_index, unsigned number)
 {
@@ -112,6 +114,41 @@ static void a_large_event_does_not_starve(void **state)
 	/* 256 times as large: it waits for 255 times 10 ms. */
 	assert_int_equal(small, 2550 / 20 + 2);
 	visit_all();
+	harness_end();
+}
+
+/* ---- switches ---- */
+
+static void switch_to(enum conf_discipline discipline)
+{
+	struct conf conf;
+	struct schedule *next;
+
+	harness_conf(&conf, "cohort");
+	conf.scheduler.discipline = discipline;
+	assert_int_equal(graph_prepare_switch(graph, &conf, &next), 0);
+	next->is_bound = false; /* the test's own thread is not bound */
+	graph_switch(graph, next);
+	worker_adopt(worker(0), next);
+}
+
+/* Otherwise it starves while there are always new events. */
+static void what_was_queued_before_a_switch_of_the_discipline_comes_first(void **state)
+{
+	(void)state;
+	start("cohort", 10);
+	push(C, 0);
+	switch_to(CONF_DISCIPLINE_FCFS);
+	push(C, 1);
+	assert_string_equal(visit(C), "c0 c1");
+	push(C, 2);
+	switch_to(CONF_DISCIPLINE_SRPT);
+	push(C, 3);
+	assert_string_equal(visit(C), "c2 c3");
+	push(C, 4);
+	switch_to(CONF_DISCIPLINE_LCFS);
+	push(C, 5);
+	assert_string_equal(visit(C), "c4 c5");
 	harness_end();
 }
 
@@ -233,6 +270,7 @@ int main(void)
 		cmocka_unit_test(nearly_equal_sizes_in_two_classes_are_served_in_order_of_arrival),
 		cmocka_unit_test(sizes_of_the_first_class_count_alike),
 		cmocka_unit_test(a_large_event_does_not_starve),
+		cmocka_unit_test(what_was_queued_before_a_switch_of_the_discipline_comes_first),
 		cmocka_unit_test(small_events_interrupt_a_large_one),
 		cmocka_unit_test(an_old_event_that_is_nearly_done_runs_on),
 		cmocka_unit_test(
