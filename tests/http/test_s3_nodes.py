@@ -209,6 +209,8 @@ def test_recovery_makes_no_image_that_was_removed(start, store, tmp_path):
     store.release()
     one = start(*settings, store=tmp_path / "one")
     assert eventually(lambda: not list((tmp_path / "one" / ".spool").iterdir()))
+    # A answers 202 "processing" until its own attempt has ended.
+    assert eventually(lambda: one.get(image["url"]).status != 202)
     assert is_gone(one, image) and is_gone(two, image)
 
 
