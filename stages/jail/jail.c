@@ -426,8 +426,10 @@ enum jail_result jail_job_advance(struct jail_job *job)
 		return begin(job);
 	if (job->is_paused) {
 		job->is_paused = false;
-		if (send(job->socket, "", 1, MSG_NOSIGNAL) != 1)
-			return finish(job);
+		/* One that asks for turns and takes none must not stop the worker. */
+		if (send(job->socket, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT) != 1)
+			return errno == EAGAIN ? fail_process(job, "takes none of its turns")
+			                       : finish(job);
 	}
 	int ready = wait_for(job, job->socket, SILENCE_MAX_MS);
 

@@ -21,7 +21,7 @@
 #define WIDTH 203
 #define HEIGHT 147
 #define SAMPLES_MAX (WIDTH * HEIGHT * 4)
-#define ACTS 33
+#define ACTS 34
 #define ACT_SPINS 24
 #define ACT_WRITES_ON 33 /* its planes, after its answer: wrong pixels of its own picture */
 #define FORMATS (1U << FILE_PNG | 1U << FILE_WEBP)
