@@ -16,7 +16,7 @@ struct s3_heads {
 int s3_heads_new(struct s3_heads **out, uint64_t bytes)
 {
 	uint64_t count = bytes / (sizeof(struct s3_known_head) + sizeof(void *)) + 1;
-	struct s3_heads *heads = calloc(1, sizeof *heads + count * sizeof heads->place[0]);
+	struct s3_heads *heads = calloc(1, sizeof *heads + count * sizeof(void *));
 
 	*out = heads;
 	if (!heads)

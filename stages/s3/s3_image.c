@@ -68,7 +68,7 @@ int s3_image_write(struct text *head, struct iovec piece[STORED_FILES_MAX],
 	assert(item->file_count <= STORED_FILES_MAX);
 	for (unsigned i = 0; i < item->file_count; i++)
 		file[i] = &item->file[i];
-	qsort(file, item->file_count, sizeof file[0], compare_places);
+	qsort(file, item->file_count, sizeof(void *), compare_places);
 	/* The map has its own length in it: so it is written until that stays. */
 	for (size_t before = 1; length != before;) {
 		before = length;

@@ -222,6 +222,7 @@ EACH_STAGE(CLASS)
 /* To the next stage and back to the first, and the jumps of the paths. */
 #define ROW(number, next) \
 	{ &class_##number, GROUP_MAIN, { "s" #next, "s100", "s107", "s109", "s112" } },
+/* NOLINTNEXTLINE(bugprone-suspicious-missing-comma): a name has two parts */
 const struct graph_row graph_rows[] = { EACH_STAGE(ROW) };
 enum { STAGES_MAX = COUNT_OF(graph_rows) };
 const unsigned graph_row_count = STAGES_MAX;

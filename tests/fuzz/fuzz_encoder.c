@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/pool.h"
-#include "pixel/baseline.c" /* for struct baseline */
+#include "pixel/baseline.c" /* NOLINT(bugprone-suspicious-include): for struct baseline */
 #include "pixel/picture_job.h"
 #include "support/encoder_compare.h"
 #include "support/picture_fixture.h"

@@ -5,7 +5,7 @@
  * files are decoded honestly. What is reached after an act is reported as a decoded picture.
  */
 #define codec_decode honest_decode
-#include "jail/decode/codec.c"
+#include "jail/decode/codec.c" /* NOLINT(bugprone-suspicious-include): to take its place */
 #undef codec_decode
 enum jail_status codec_decode(struct codec_job *job);
 
@@ -86,7 +86,7 @@ static void call_more(int act, const struct codec_job *job)
 	struct sigaction ignore = { .sa_handler = SIG_IGN };
 
 	if (act == 12)
-		mmap(NULL, 1 << 20, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		(void)mmap(NULL, 1 << 20, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (act == 13)
 		mprotect(job->sum, 4096, PROT_READ | PROT_EXEC);
 	if (act == 14)
@@ -137,8 +137,9 @@ static void lie(int act, const struct codec_job *job)
 		_exit(0);
 	if (act == 27 && write(0, "x", 1))
 		_exit(0);
-	while (act == 28)
-		answer(job, width, 0);
+	if (act == 28)
+		for (;;)
+			answer(job, width, 0);
 	if (act == 29)
 		answer(job, 1U << 31, 0);
 	if (act == 30)
@@ -158,8 +159,9 @@ static void linger(int act, const struct codec_job *job)
 	uint64_t used = jail_used_bytes(job->request) - jail_planes_at(job->request);
 	char byte;
 
-	for (volatile int i = 0; act == 24;)
-		i = i + 1;
+	if (act == 24)
+		for (volatile int i = 0;;)
+			i = i + 1;
 	if (act == 25 && read(0, &byte, 1)) /* nothing comes */
 		_exit(0);
 	for (uint64_t i = 0; act == 32 && i < used; i++)
@@ -173,9 +175,10 @@ static void linger(int act, const struct codec_job *job)
 
 	while (act == 34 && write(0, &more, sizeof more) > 0) /* and reads no turn */
 		;
-	if (act == 33) /* the pixels change after the answer, until the time is over */
-		answer(job, job->request->width, 0);
-	for (uint64_t i = 0; act == 33; i++)
+	if (act != 33)
+		return;
+	answer(job, job->request->width, 0);
+	for (uint64_t i = 0;; i++) /* the pixels change after the answer, until the time is over */
 		job->planes[i % used] = (uint8_t)i;
 }
 

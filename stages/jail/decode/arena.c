@@ -98,7 +98,7 @@ void *memalign(size_t alignment, size_t size)
 	uint8_t *block = arena.unused[class];
 
 	if (block) {
-		memcpy(&arena.unused[class], block, sizeof(void *));
+		memcpy(&arena.unused[class], block, sizeof(uintptr_t));
 	} else {
 		if (room > (size_t)(arena.end - arena.at))
 			return fail();
@@ -135,7 +135,7 @@ void free(void *p)
 	struct head head = head_of(p);
 	uint8_t *block = (uint8_t *)p - head.back;
 
-	memcpy(block, &arena.unused[head.class], sizeof(void *));
+	memcpy(block, &arena.unused[head.class], sizeof(uintptr_t));
 	arena.unused[head.class] = block;
 }
 
