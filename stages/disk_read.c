@@ -117,8 +117,20 @@ static void come_back(void *arg)
 
 	if (job->work == DISK_FETCH)
 		job->result = job->found.fd < 0 ? job->found.fd : 0;
-	job->work = DISK_FOUND;
+	bool is_missing =
+		job->work == DISK_FIND && job->found.fd == -ENOENT && !job->found.is_spooled;
+
+	job->work = is_missing ? DISK_MISSING : DISK_FOUND;
 	stage_push(graph_stage(job->graph, STAGE_DISK_READ), 0, &job->event);
+}
+
+/* The image may be stored as former versions did. */
+static void adopt(struct storage *st, struct disk_job *job)
+{
+	int err = storage_adopt(st, job->id);
+
+	job->work = err ? DISK_FOUND : DISK_AGAIN;
+	job->found.fd = err;
 }
 
 /* Serves a job of the line. */
@@ -126,10 +138,13 @@ static void read_file(struct visit *v, struct disk_job *job)
 {
 	struct storage *st = &app(v)->images->storage;
 
-	if (st->class->is_shared && (job->work == DISK_FIND || job->work == DISK_FETCH)) {
+	if (job->work == DISK_MISSING)
+		adopt(st, job);
+	if (st->class->is_shared &&
+	    (job->work == DISK_FIND || job->work == DISK_AGAIN || job->work == DISK_FETCH)) {
 		job->graph = app(v)->images->graph; /* another thread finds the file */
 		visit_park(v, &job->event);
-		if (job->work == DISK_FIND)
+		if (job->work != DISK_FETCH)
 			st->class->find(st, job->id, job->name, &job->found, come_back, job);
 		else
 			s3_stream_next(&job->found, come_back, job);

@@ -34,6 +34,8 @@ enum disk_work {
 	/* of disk_read; the reply goes to accept_read */
 	DISK_FIND,    /* a file to respond with */
 	DISK_FOUND,   /* it was found by another thread, and was DISK_FIND before */
+	DISK_MISSING, /* the same, and there is none */
+	DISK_AGAIN,   /* DISK_FIND once more, after the image was copied */
 	DISK_READ,    /* a piece of it into the page cache */
 	DISK_FETCH,   /* the next part of it from an S3 store, as DISK_FOUND */
 	DISK_VERIFY,  /* compares what was found with its checksum */

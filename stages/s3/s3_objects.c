@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/pool.h"
 #include "log/log.h"
+#include "s3_former.h"
 #include "telemetry/counter.h"
 
 #define LIST_MAX 1000       /* keys in one answer */
@@ -344,13 +345,25 @@ int s3_image_remove(struct s3_client *c, const char *id, bool may_come, uint64_t
 		s3_client_run(c, &op, 1); /* [D1] */
 		err = op.err ? op.err : s3_head_read(&head, op.body.data, op.body.length, op.total);
 		text_fini(&op.body);
-		if (err && !(op.err == -ENOENT && may_come && !s3_id_is_too_old(id)))
+		int former = err == -ENOENT ? s3_former_has(c, id) : 0;
+
+		if (former < 0) {
+			err = former;
+			continue;
+		}
+		may_come = may_come && !s3_id_is_too_old(id);
+		if (err && !(op.err == -ENOENT && (may_come || former))) {
+			if (former) /* what an earlier removal has left */
+				(void)s3_former_remove(c, id);
 			return err == -ESTALE ? -ENOENT : err;
+		}
 		*expires = err ? 0 : head.expires;
 		/* [D2], or [D3] if it is not there */
 		err = s3_put_if(c, op.key, S3_TOMBSTONE, sizeof S3_TOMBSTONE - 1,
 		                err ? "*" : op.etag, etag);
 	}
+	if (!err) /* the tombstone comes first, so that no copy can */
+		err = s3_former_remove(c, id);
 	return err == -EEXIST ? -EAGAIN : err;
 }
 

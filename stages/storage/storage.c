@@ -12,6 +12,7 @@
 #include "base/round.h"
 #include "log/log.h"
 #include "s3/s3_client.h"
+#include "s3/s3_former.h"
 #include "s3/s3_objects.h"
 #include "store/directory.h"
 #include "store/spool.h"
@@ -232,6 +233,8 @@ int storage_examine(struct storage *st)
 	int err = st->objects && !st->is_fit && !storage_is_away(st) ? s3_probe(st->objects) : 1;
 
 	if (!err)
+		err = s3_former_look(st->objects);
+	if (!err)
 		st->is_fit = true;
 	return err == -EOPNOTSUPP ? err : 0;
 }
@@ -269,6 +272,13 @@ int storage_read(struct storage *st, const char *id, storage_reader *reader, voi
 
 	memcpy(ids[0], id, sizeof ids[0]);
 	return st->class->read(st, ids, 1, reader, arg);
+}
+
+int storage_adopt(struct storage *st, const char *id)
+{
+	int copied = st->objects ? s3_former_copy(st->objects, id) : -ENOENT;
+
+	return copied < 0 ? copied : 0;
 }
 
 static void note_image(const char *data, size_t length, uint64_t expires, void *arg)

@@ -157,6 +157,10 @@ void storage_put(struct storage *st, struct store_item *items, unsigned count);
 /* Calls `reader` with the image.json of one image, as the class's read(). */
 int storage_read(struct storage *st, const char *id, storage_reader *reader, void *arg);
 
+/* Copies an image that an S3 store has as several objects. Returns 0 if it is worth another look,
+ * -ENOENT if there is none, or -errno. */
+int storage_adopt(struct storage *st, const char *id);
+
 /* Returns whether the image is stored: 1, 0 or -errno. */
 int storage_has(struct storage *st, const char *id);
 

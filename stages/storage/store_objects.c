@@ -145,6 +145,17 @@ static void give_json(struct s3_client *c, struct s3_op *op, storage_reader *rea
 	reader(op->body.data + json->at, json->bytes, s3_end_here(c, head.expires), arg);
 }
 
+/* Reads an image again that is not there, if it could be copied. */
+static void read_former(struct storage *st, struct s3_op *op, const char *id)
+{
+	op->err = storage_adopt(st, id);
+	if (op->err)
+		return;
+	text_fini(&op->body);
+	*op = s3_head_op(id);
+	s3_client_run(st->objects, op, 1);
+}
+
 static int read_images(struct storage *st, char (*id)[ULID_LENGTH + 1], unsigned count,
                        storage_reader *reader, void *arg)
 {
@@ -158,6 +169,8 @@ static int read_images(struct storage *st, char (*id)[ULID_LENGTH + 1], unsigned
 		ops[i] = s3_head_op(id[i]);
 	s3_client_run(st->objects, ops, count);
 	for (unsigned i = 0; i < count; i++) {
+		if (ops[i].err == -ENOENT)
+			read_former(st, &ops[i], id[i]);
 		if (!ops[i].err)
 			give_json(st->objects, &ops[i], reader, arg);
 		else if (ops[i].err != -ENOENT)

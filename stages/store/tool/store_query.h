@@ -110,4 +110,7 @@ int store_export(struct store_query *q);
 /* Stores the images of such an archive from standard input. */
 int store_import(struct store_query *q);
 
+/* Copies the images of an S3 store that have several objects to one object each. */
+int store_migrate(struct store_query *q);
+
 #endif

@@ -389,6 +389,9 @@ static const struct {
 	  "tar.\n\n" SELECTION BY_NAME },
 	{ "import", store_import,
 	  "import [OPTION...]\n\nStores the images of such an archive, from standard input.\n\n" DRY },
+	{ "migrate", store_migrate,
+	  "migrate [OPTION...]\n\nCopies the images of an S3 store that have several objects to one "
+	  "object each.\n\n" DRY },
 };
 
 static size_t find_command(const char *name)
@@ -434,8 +437,11 @@ int store_tool(const struct conf *conf, store_ask *ask, char *const *words, size
 	if (i == COUNT_OF(commands))
 		return store_query_usage("%s: unknown command%s 'darkroomd store --help' has all",
 		                         words[0], suggest.best ? suggest_phrase(&suggest) : ";");
-	if (conf->store.kind == CONF_STORE_S3)
-		return store_query_usage("store.kind = s3 does not provide it");
+	bool is_s3 = conf->store.kind == CONF_STORE_S3;
+
+	if (is_s3 != (commands[i].run == store_migrate))
+		return store_query_usage("store.kind = %s does not provide it",
+		                         is_s3 ? "s3" : "files");
 	int status = store_query_open(&q, conf, ask, words, count);
 
 	if (!status)

@@ -1,6 +1,6 @@
 /*
- * store_tool.h - darkroomd store COMMAND: an operator's work on a store's directory, with or
- * without a daemon that serves it.
+ * store_tool.h - darkroomd store COMMAND: an operator's work on a store's directory, or on its
+ * bucket, with or without a daemon that serves it.
  *
  * Each command sees an image as a whole or not at all: one rename publishes it, one removes it.
  * Main thread of a process of its own.

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "s3/s3_former.h"
 #include "s3/s3_objects.h"
 
 #define OBJECTS_MAX 32
@@ -173,5 +174,18 @@ struct s3_counters *s3_client_counters(struct s3_client *c)
 int64_t s3_client_skew(const struct s3_client *c)
 {
 	(void)c;
+	return 0;
+}
+
+/* It has no former images. */
+int s3_former_has(struct s3_client *c, const char *id)
+{
+	(void)c, (void)id;
+	return 0;
+}
+
+int s3_former_remove(struct s3_client *c, const char *id)
+{
+	(void)c, (void)id;
 	return 0;
 }

@@ -1,0 +1,226 @@
+/* s3_former.c - reads, copies and removes the objects of a former image. */
+#include "s3_former.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/json_reader.h"
+#include "base/pool.h"
+#include "s3_image.h"
+#include "s3_objects.h"
+#include "store/checksum.h"
+#include "store/stored_image.h"
+
+#define FILE_MAX (UINT64_C(1) << 30) /* bytes of a file that is copied: it is in memory */
+
+static atomic_bool has_none; /* of such files in the bucket. Relaxed: it only saves requests. */
+
+static bool note_key(const struct s3_listed *listed, void *arg)
+{
+	(void)listed;
+	*(bool *)arg = true;
+	return false;
+}
+
+int s3_former_look(struct s3_client *c)
+{
+	bool has_some = false;
+	int err = s3_list_keys(c, S3_FORMER_FILES, 1, note_key, &has_some);
+
+	if (!err)
+		atomic_store_explicit(&has_none, !has_some, memory_order_relaxed);
+	return err;
+}
+
+static bool are_none(void)
+{
+	return atomic_load_explicit(&has_none, memory_order_relaxed);
+}
+
+/* ---- one image ---- */
+
+struct copying {
+	const char *id;
+	struct stored_info info;
+	struct s3_op op[STORED_FILES_MAX];        /* of image.json, and then of info.file[] */
+	struct store_file file[STORED_FILES_MAX]; /* the same */
+	struct iovec piece[STORED_FILES_MAX];
+	char json_sum[CHECKSUM_LENGTH + 1];
+	struct text head;
+};
+
+static bool json_is_right(const struct s3_op *op, const struct XXH3_state_s *sum)
+{
+	struct stored_info info;
+
+	(void)sum;
+	return stored_info_read(&info, op->body.data, op->body.length) == 0 && info.has_record &&
+	       stored_info_is_sound(&info, op->body.data, op->key + sizeof S3_IMAGES - 1);
+}
+
+static bool file_is_right(const struct s3_op *op, const struct XXH3_state_s *of_content)
+{
+	char sum[CHECKSUM_LENGTH + 1];
+
+	checksum_write(of_content, sum);
+	return strcmp(sum, op->sum) == 0;
+}
+
+static bool is_any(const struct s3_op *op, const struct XXH3_state_s *sum)
+{
+	(void)op, (void)sum;
+	return true;
+}
+
+static struct s3_op json_op(const char *id)
+{
+	struct s3_op op = { .verb = S3_GET, .body_max = STORED_IMAGE_MAX, .is_right = is_any };
+
+	snprintf(op.key, sizeof op.key, S3_IMAGES "%s", id);
+	return op;
+}
+
+/* Returns the end that image.json has, in seconds since 1970; 0: none. */
+static uint64_t read_end(const struct s3_op *json)
+{
+	const char *all = json_reader_check(json->body.data, json->body.length), *end = NULL;
+	char text[ULID_DATE_MAX];
+	struct tm tm = { .tm_sec = 0 };
+
+	if (all && json_reader_ascii(json_reader_member(all, "expires"), text, sizeof text))
+		end = strptime(text, "%Y-%m-%dT%H:%M:%SZ", &tm);
+	return end && !*end ? (uint64_t)timegm(&tm) : 0;
+}
+
+/* Reads the files that image.json names. */
+static int read_files(struct s3_client *c, struct copying *p)
+{
+	const struct text *json = &p->op[0].body;
+	int err = stored_info_read(&p->info, json->data, json->length);
+	unsigned count = p->info.file_count;
+
+	for (unsigned i = 0; i < count && !err; i++) {
+		struct stored_file *file = &p->info.file[i];
+		struct s3_op *op = &p->op[i + 1];
+
+		*op = (struct s3_op){ .verb = S3_GET,
+			              .body_max = (size_t)file->bytes,
+			              .is_right = file_is_right };
+		memcpy(op->sum, file->sum, sizeof op->sum);
+		snprintf(op->key, sizeof op->key, S3_FORMER_FILES "%s/%s", p->id, file->name);
+		err = file->bytes > FILE_MAX ? -EFBIG : 0;
+	}
+	if (!err)
+		s3_client_run(c, p->op + 1, count);
+	for (unsigned i = 0; i < count && !err; i++)
+		err = p->op[i + 1].err == -ENOENT ? S3_DAMAGED : p->op[i + 1].err;
+	return err;
+}
+
+/* Puts the object of what was read. Returns as s3_former_copy(). */
+static int put_copy(struct s3_client *c, struct copying *p)
+{
+	struct store_item item = { .id = p->id, .file = p->file };
+	struct s3_op put = { .verb = S3_PUT, .type = "application/octet-stream", .match = "*" };
+
+	checksum_of(p->op[0].body.data, p->op[0].body.length, p->json_sum);
+	for (item.file_count = 0; item.file_count <= p->info.file_count; item.file_count++) {
+		unsigned i = item.file_count;
+		const struct text *body = &p->op[i].body;
+
+		p->file[i] =
+			(struct store_file){ .name = i ? p->info.file[i - 1].name : STORED_IMAGE,
+			                     .data = body->data,
+			                     .size = body->length,
+			                     .sum = i ? p->info.file[i - 1].sum : p->json_sum };
+	}
+	int pieces = s3_image_write(&p->head, p->piece, &item, read_end(&p->op[0]));
+
+	if (pieces < 0)
+		return pieces;
+	put.piece = p->piece;
+	put.piece_count = (unsigned)pieces;
+	s3_image_key(put.key, p->id);
+	s3_client_run(c, &put, 1); /* [U1] */
+	text_fini(&put.body);
+	return put.err == -EEXIST ? 0 : put.err ? put.err : 1;
+}
+
+int s3_former_copy(struct s3_client *c, const char *id)
+{
+	struct copying *p = are_none() ? NULL : pool_get(sizeof *p);
+
+	if (!p)
+		return are_none() ? -ENOENT : -ENOMEM;
+	memset(p, 0, sizeof *p);
+	p->id = id;
+	p->op[0] = json_op(id);
+	p->op[0].is_right = json_is_right;
+	text_init_growable(&p->head, S3_HEAD_MAX + 1);
+	s3_client_run(c, p->op, 1);
+	int err = p->op[0].err;
+	/* After image.json: another node may have copied the image and removed that. */
+	int fate = s3_image_fate(c, id, false);
+
+	if (fate < 0)
+		err = fate;
+	else if (fate != S3_ABSENT)
+		err = 0;
+	else if (!err)
+		err = read_files(c, p);
+	if (!err && fate == S3_ABSENT)
+		err = put_copy(c, p);
+	for (unsigned i = 0; i < STORED_FILES_MAX; i++)
+		text_fini(&p->op[i].body);
+	text_fini(&p->head);
+	pool_put(p);
+	return err;
+}
+
+int s3_former_has(struct s3_client *c, const char *id)
+{
+	struct s3_op op = json_op(id);
+
+	if (are_none())
+		return 0;
+	s3_client_run(c, &op, 1);
+	text_fini(&op.body);
+	if (op.err != -ENOENT)
+		return op.err ? op.err : 1;
+	int fate = s3_image_fate(c, id, false);
+
+	return fate < 0 ? fate : fate == S3_THERE ? -EEXIST : 0;
+}
+
+/* ---- removal ---- */
+
+struct removal {
+	struct s3_client *client;
+	int err;
+};
+
+static bool remove_file(const struct s3_listed *listed, void *arg)
+{
+	struct removal *r = arg;
+
+	r->err = s3_remove(r->client, listed->key, "");
+	return !r->err;
+}
+
+int s3_former_remove(struct s3_client *c, const char *id)
+{
+	struct removal r = { .client = c };
+	char prefix[S3_KEY_MAX];
+
+	if (are_none())
+		return 0;
+	r.err = s3_remove(c, json_op(id).key, "");
+	snprintf(prefix, sizeof prefix, S3_FORMER_FILES "%s/", id);
+	int err = r.err ? r.err : s3_list_keys(c, prefix, STORED_FILES_MAX, remove_file, &r);
+
+	return err ? err : r.err;
+}
