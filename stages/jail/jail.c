@@ -226,7 +226,7 @@ static void take_notices(void)
 			close(s->ready); /* of a zygote that has ended */
 		s->ready = fd;
 		s->pid = notice.pid;
-		if (s->is_dirty && !s->is_taken)
+		if (!s->is_taken && s->is_dirty) /* is_dirty is the taker's */
 			wipe(s);
 	}
 }
