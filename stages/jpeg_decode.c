@@ -272,6 +272,17 @@ static void problem_from_time(struct problem *p, const struct image *image)
 	         (unsigned long long)max);
 }
 
+/* Returns whether the image must make way because it waits for a process. Those that have one may
+ * be behind it, and an urgent image would keep the worker from them until it gives up. */
+static bool makes_way(struct visit *v, struct image *image)
+{
+	bool waits = decoder_waits(image->decoder);
+
+	if (image->turn.is_urgent)
+		image->event.is_urgent = !waits;
+	return waits && !visit_is_thread_per_connection(v);
+}
+
 /* Decodes the image, or yields it with the size of the rest. */
 static enum verdict advance(struct visit *v, struct image *image, struct problem *p)
 {
@@ -284,6 +295,7 @@ static enum verdict advance(struct visit *v, struct image *image, struct problem
 		uint64_t left = image_event_size(image, decoder_bytes_left(decoder));
 		bool yields = visit_should_yield(v, &image->event, left);
 
+		yields = makes_way(v, image) || yields;
 		if ((yields || n % ADVANCES_PER_CHECK == 0) && is_over_time(image, &mark_ns)) {
 			problem_from_time(p, image);
 			return HAS_PROBLEM;

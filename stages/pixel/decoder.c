@@ -685,6 +685,11 @@ enum decoder_result decoder_advance(struct decoder *d, unsigned rows)
 	return d->state == DECODER_FINISHED ? DECODER_DONE : DECODER_MORE;
 }
 
+bool decoder_waits(const struct decoder *d)
+{
+	return d->is_jailed && !d->job.slot;
+}
+
 uint64_t decoder_bytes_left(const struct decoder *d)
 {
 	return d->is_jailed ? decoder_jailed_bytes_left(d) : d->in.src->bytes_in_buffer;

@@ -137,6 +137,9 @@ enum decoder_result decoder_start(struct decoder *d, unsigned scans_max, bool st
 /* Decodes up to `rows` rows of MCUs. */
 enum decoder_result decoder_advance(struct decoder *d, unsigned rows);
 
+/* Returns whether the file waits for a process to decode it, which other files have. */
+bool decoder_waits(const struct decoder *d);
+
 /* Returns the bytes of the file that are still to be read, a measure of the remaining work. The
  * pass from coefficients to samples, which follows the last byte, takes at most a tenth of the
  * time. Damage may make it grow once: the file is then decoded again. After decoder_open(). */

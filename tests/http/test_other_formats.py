@@ -344,6 +344,27 @@ def test_a_child_makes_three_system_calls(start, tmp_path):
     assert behind and set(behind) <= {"read", "write", "exit_group"}, calls
 
 
+def test_a_picture_that_waits_for_a_process_lets_others_end(start):
+    """A small client is urgent, and interrupts the picture that has the only process. Then it must
+    not keep the worker from that picture while it waits for the process itself."""
+    daemon = start("experiment.decode_processes=1", "server.durability=process")
+    big = saved(pictures.make_photo(2000, 1500, 5), "PNG", compress_level=1)
+    small = saved(PHOTO.resize((90, 60)), "PNG")
+    answers = []
+
+    def send(data, client):
+        answers.append(daemon.upload(data, "image/png", [("X-Forwarded-For", client)]).status)
+
+    threads = [threading.Thread(target=send, args=(big, "10.0.0.1")) for _ in range(6)]
+    for t in threads:
+        t.start()
+    while any(t.is_alive() for t in threads):
+        send(small, "10.0.0.2")
+    for t in threads:
+        t.join()
+    assert len(answers) > 6 and set(answers) == {201}
+
+
 def test_killed_processes_cost_at_most_their_picture(start):
     """Whatever is killed, a picture is stored or its client is told, and later ones are stored."""
     daemon = start("experiment.decode_processes=2", "server.durability=process")
