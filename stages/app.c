@@ -197,8 +197,8 @@ static int app_start(void)
 	if (err)
 		return err;
 	err = s3_client_start(own.images.storage.objects);
-	if (!err)
-		err = storage_examine(&own.images.storage);
+	if (!err && storage_examine(&own.images.storage) == -EOPNOTSUPP)
+		err = -EOPNOTSUPP;
 	if (!err)
 		err = background_start(&own.background);
 	if (!err) {

@@ -266,7 +266,7 @@ static void collect(struct report *r, const struct report_source *source)
 		.source = source,
 		.usage = usage_total(&images->store.usage),
 		.is_outdated = atomic_load(&http->tokens.is_outdated),
-		.is_away = objects && atomic_load(&s3_client_counters(objects)->is_away),
+		.is_away = objects && s3_is_away(s3_client_counters(objects)),
 		.leftovers = images->leftovers_cleared,
 	};
 	admission_report(&images->admission, &r->admission);

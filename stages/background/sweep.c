@@ -22,6 +22,7 @@
 #define PATIENCE 3       /* intervals, of nodes that are silent */
 #define KEY_SHARDS 16    /* directories of keys that one run looks at */
 #define JUMP_MAX_S 86400 /* of the clock, that removals by age may follow */
+#define EXAMINE_MS 500   /* between looks at a store that was away at the start */
 #define TRUST_S 86400    /* after which such a clock is believed */
 
 /* ---- waiting ---- */
@@ -290,7 +291,6 @@ static void run_once(struct sweep *r)
 	r->total = r->bytes = 0;
 	memset(r->of_run, 0, sizeof r->of_run);
 	(void)store_check(&r->feeder.service->store); /* the agent-check must not block */
-	(void)storage_examine(r->st);                 /* it may have been away at the start */
 	count(r);
 	if (!is_in_charge(r))
 		return;
@@ -326,11 +326,12 @@ static int sweep_next(struct feeder *f)
 	struct sweep *r = (struct sweep *)f;
 	uint64_t passed_ms = (clock_ns() - r->end_ns) / NS_PER_MS;
 	uint64_t max_age_ms = r->max_age_ms, max_bytes = r->max_bytes;
+	int unfit = storage_examine(r->st);
 
 	read_settings(r);
 	if (r->end_ns && passed_ms < r->interval_ms && r->max_age_ms == max_age_ms &&
 	    r->max_bytes == max_bytes)
-		return (int)(r->interval_ms - passed_ms);
+		return unfit == S3_AWAY ? EXAMINE_MS : (int)(r->interval_ms - passed_ms);
 	run_once(r);
 	r->end_ns = clock_ns();
 	return 0;

@@ -77,7 +77,8 @@ struct transfer {
  * While a store is away, requests fail at once and do not wait for it. The breaker opens when all
  * requests have failed for BREAKER_OPEN_NS, and their failures weigh BREAKER_WEIGHT together. So
  * neither a blip nor a pause of this process opens it. Any success closes it: while it is open, the
- * client tries the store every PROBE_NS. Zeroed: closed.
+ * client tries the store every PROBE_NS. Reads and writes have a breaker each, because a store may
+ * fail at one of them only. Zeroed: closed.
  */
 struct breaker {
 	uint64_t weight;   /* of the failures since the last success */
@@ -108,13 +109,14 @@ struct s3_client {
 	/* of the client's thread */
 	struct s3_address address; /* of the endpoint, unless that is an address itself */
 	uint64_t moved_ns;         /* when it changed */
-	struct breaker breaker;
-	uint64_t probe_ns; /* of the next one, while the breaker is open */
-	unsigned probes;   /* in flight */
+	struct breaker breaker[S3_SIDES];
+	uint64_t probe_ns[S3_SIDES]; /* of the next one, while the breaker is open */
+	unsigned probes[S3_SIDES];   /* in flight */
 	struct random random;
 	struct s3_counters counters;
 	struct s3_heads *heads;
 	_Atomic int64_t skew_s; /* of the store's clock; written by the client's thread */
+	_Atomic bool is_fit;
 };
 
 /* ---- libcurl ---- */
@@ -178,6 +180,11 @@ static void reset(struct s3_op *op)
 	op->length = 0;
 	text_fini(&op->body);
 	text_init_growable(&op->body, body_max + 1);
+}
+
+static enum s3_side side_of(const struct s3_op *op)
+{
+	return op->verb == S3_PUT || op->verb == S3_DELETE ? S3_WRITES : S3_READS;
 }
 
 /* Ends an operation with its error. */
@@ -446,7 +453,7 @@ static int set_options(struct transfer *t, const char *url)
 	SET(PROXY, "");
 	SET(RESOLVE, t->resolve);
 	/* A connection from before the endpoint moved leads to where it was. */
-	SET(FRESH_CONNECT, c->breaker.is_open || moved_s < 3 ? 1L : 0L);
+	SET(FRESH_CONNECT, c->breaker[side_of(op)].is_open || moved_s < 3 ? 1L : 0L);
 	SET(MAXLIFETIME_CONN, moved_s < 3 || moved_s > CONNECTION_S ? CONNECTION_S : moved_s - 1);
 	SET(HTTPHEADER, t->headers);
 	SET(PRIVATE, (char *)t);
@@ -791,53 +798,68 @@ static bool breaker_failed(struct breaker *b, unsigned weight, uint64_t began_ns
 	return true;
 }
 
-static void note_success(struct s3_client *c)
+static const char *const done_by[S3_SIDES] = { [S3_READS] = "read", [S3_WRITES] = "written" };
+
+static void note_success(struct s3_client *c, enum s3_side side)
 {
-	if (!breaker_succeeded(&c->breaker))
+	if (!breaker_succeeded(&c->breaker[side]))
 		return;
-	atomic_store(&c->counters.is_away, false);
-	log_notice("store: %s answers again; serving", c->base);
+	atomic_store(&c->counters.is_away[side], false);
+	log_notice("store: %s answers again; serving where it is %s", c->base, done_by[side]);
 }
 
 static void note_failure(struct s3_client *c, const struct s3_op *op, CURLcode result)
 {
+	enum s3_side side = side_of(op);
 	uint64_t now = clock_ns();
 
-	if (!breaker_failed(&c->breaker, result == CURLE_OPERATION_TIMEDOUT ? BREAKER_TIMEOUT : 1,
-	                    op->began_ns, now))
+	if (!breaker_failed(&c->breaker[side],
+	                    result == CURLE_OPERATION_TIMEDOUT ? BREAKER_TIMEOUT : 1, op->began_ns,
+	                    now))
 		return;
-	c->probe_ns = now;
-	atomic_store(&c->counters.is_away, true);
-	counter_add_shared(&c->counters.outages);
-	log_error("store: %s does not answer as it should; responding 503, and trying again every "
-	          "%d ms",
-	          c->base, (int)(PROBE_NS / NS_PER_MS));
+	c->probe_ns[side] = now;
+	if (!s3_is_away(&c->counters)) /* otherwise it is the same outage */
+		counter_add_shared(&c->counters.outages);
+	atomic_store(&c->counters.is_away[side], true);
+	log_error("store: %s does not answer as it should; responding 503 where it is %s, and "
+	          "trying again every %d ms",
+	          c->base, done_by[side], (int)(PROBE_NS / NS_PER_MS));
 }
 
 static void probe_done(struct s3_op *op)
 {
 	struct s3_client *c = op->arg;
 
-	c->probes--;
+	c->probes[side_of(op)]--;
 	text_fini(&op->body);
 	free(op);
 }
 
-/* Asks the store for a list of one key. Its success ends the outage. */
-static void probe(struct s3_client *c)
+/* Asks the store for a list of one key, or puts S3_PROBE. Its success ends the outage of the side.
+ */
+static void probe(struct s3_client *c, enum s3_side side)
 {
-	struct s3_op *op = c->probes < PROBES_MAX ? malloc(sizeof *op) : NULL;
+	static const struct iovec content = { (void *)(uintptr_t)S3_PROBE_DATA,
+		                              sizeof S3_PROBE_DATA - 1 };
+	struct s3_op *op = c->probes[side] < PROBES_MAX ? malloc(sizeof *op) : NULL;
 
 	s3_address_ask(&c->address);
 	if (!op)
 		return;
-	*op = (struct s3_op){ .verb = S3_LIST,
+	*op = (struct s3_op){ .verb = side == S3_WRITES ? S3_PUT : S3_LIST,
+		              .piece = &content,
+		              .piece_count = 1,
+		              .type = "text/plain",
 		              .max = 1,
 		              .body_max = PROBE_BODY_MAX,
 		              .is_once = true,
 		              .done = probe_done,
 		              .arg = c };
-	c->probes++;
+	if (side == S3_WRITES) {
+		strcpy(op->key, S3_PROBE);
+		checksum_of(content.iov_base, content.iov_len, op->sum);
+	}
+	c->probes[side]++;
 	s3_client_submit(c, op);
 }
 
@@ -879,7 +901,7 @@ static void end(struct transfer *t, CURLcode result)
 	if (verdict == GONE)
 		note_failure(c, op, result);
 	else if (!t->err)
-		note_success(c);
+		note_success(c, side_of(op));
 	if (verdict == DONE)
 		finish(c, op, op->err);
 	else
@@ -914,6 +936,28 @@ static struct transfer *find_idle(struct s3_client *c)
 	return i < c->transfer_count ? &c->transfer[i] : NULL;
 }
 
+/* Returns whether the operation may not be tried now. */
+static bool is_refused(const struct s3_client *c, const struct s3_op *op)
+{
+	if (op->verb == S3_PUT && !s3_client_is_fit(c) && strcmp(op->key, S3_PROBE) != 0)
+		return true;
+	return c->breaker[side_of(op)].is_open && op->done != probe_done;
+}
+
+/* Starts the probes that are due. Lowers *next_ns to the time of the next one. */
+static void probe_due(struct s3_client *c, uint64_t now, uint64_t *next_ns)
+{
+	for (enum s3_side side = 0; side < S3_SIDES; side++) {
+		if (!c->breaker[side].is_open)
+			continue;
+		if (now >= c->probe_ns[side]) {
+			c->probe_ns[side] = now + PROBE_NS;
+			probe(c, side);
+		}
+		*next_ns = c->probe_ns[side] < *next_ns ? c->probe_ns[side] : *next_ns;
+	}
+}
+
 /* Starts what is due and has a handle. Returns the ms until something else is due. */
 static int start_due(struct s3_client *c)
 {
@@ -925,20 +969,15 @@ static int start_due(struct s3_client *c)
 		c->moved_ns = now;
 		log_notice("store: the endpoint has moved to %s", c->address.line);
 	}
-	if (c->breaker.is_open && now >= c->probe_ns) {
-		c->probe_ns = now + PROBE_NS;
-		probe(c);
-	}
+	probe_due(c, now, &next_ns);
 	while ((t = find_idle(c)) && (op = take_due(c, now, &next_ns))) {
-		if (!c->breaker.is_open || op->done == probe_done) {
+		if (!is_refused(c, op)) {
 			start(t, op);
 			continue;
 		}
 		counter_add_shared(&c->counters.refused);
 		finish(c, op, S3_AWAY);
 	}
-	if (c->breaker.is_open && c->probe_ns < next_ns)
-		next_ns = c->probe_ns;
 	return next_ns > now ? (int)((next_ns - now) / NS_PER_MS) + 1 : 0;
 }
 
@@ -1020,9 +1059,26 @@ static void *run(void *arg)
 
 /* ---- what others ask ---- */
 
-bool s3_client_is_away(const struct s3_client *c)
+bool s3_is_away(const struct s3_counters *counters)
 {
-	return atomic_load_explicit(&c->counters.is_away, memory_order_relaxed);
+	return atomic_load(&counters->is_away[S3_READS]) ||
+	       atomic_load(&counters->is_away[S3_WRITES]);
+}
+
+bool s3_client_is_away(const struct s3_client *c, enum s3_side side)
+{
+	return atomic_load(&c->counters.is_away[side]) ||
+	       (side == S3_WRITES && !s3_client_is_fit(c));
+}
+
+bool s3_client_is_fit(const struct s3_client *c)
+{
+	return atomic_load(&c->is_fit);
+}
+
+void s3_client_set_fit(struct s3_client *c)
+{
+	atomic_store(&c->is_fit, true);
 }
 
 struct s3_counters *s3_client_counters(struct s3_client *c)

@@ -7,7 +7,7 @@
  * the checksum that it was stored with. Otherwise it is tried again, after a random time that grows
  * (full jitter: M. Brooker, "Exponential Backoff and Jitter", 2015), until S3_ATTEMPTS_MAX or
  * the end of its time. While the store is away, operations fail at once, and the client tries the
- * store itself.
+ * store itself. Nothing is put but S3_PROBE until it is known that conditions of PUTs hold.
  */
 #ifndef DARKROOM_S3_CLIENT_H
 #define DARKROOM_S3_CLIENT_H
@@ -30,6 +30,12 @@
 
 #define S3_AWAY (-EHOSTDOWN)  /* the store does not answer, or answers wrongly */
 #define S3_DAMAGED (-EBADMSG) /* the content is not what was stored */
+
+#define S3_PROBE "probe" /* the key of an object that tells nothing */
+#define S3_PROBE_DATA "1\n"
+
+/* GET and LIST, or PUT and DELETE. */
+enum s3_side { S3_READS, S3_WRITES, S3_SIDES };
 
 enum s3_verb { S3_GET = 1, S3_PUT, S3_DELETE, S3_LIST, S3_VERB_COUNT };
 
@@ -88,7 +94,7 @@ struct s3_counters {
 	_Atomic uint64_t tombstones, foreign;
 	_Atomic uint64_t skew_s;    /* by which this node's clock is off, at least */
 	_Atomic uint64_t in_flight; /* operations */
-	_Atomic bool is_away;
+	_Atomic bool is_away[S3_SIDES];
 };
 
 struct s3_client;
@@ -115,8 +121,15 @@ void s3_client_submit(struct s3_client *c, struct s3_op *op);
  * own. */
 void s3_client_run(struct s3_client *c, struct s3_op *ops, size_t count);
 
-/* Returns whether operations are refused, because the store is away. Any thread. */
-bool s3_client_is_away(const struct s3_client *c);
+/* Returns whether reads or writes do not get an answer. Any thread. */
+bool s3_is_away(const struct s3_counters *counters);
+
+/* Returns whether operations of the side are refused. Any thread. */
+bool s3_client_is_away(const struct s3_client *c, enum s3_side side);
+
+/* Whether the store has shown that conditions of PUTs hold (s3_probe()). Any thread. */
+bool s3_client_is_fit(const struct s3_client *c);
+void s3_client_set_fit(struct s3_client *c);
 
 struct s3_counters *s3_client_counters(struct s3_client *c);
 

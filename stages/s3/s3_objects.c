@@ -17,7 +17,6 @@
 #define LIST_MAX 1000       /* keys in one answer */
 #define LIST_KEY_BYTES 2048 /* of an answer, for each key */
 #define LISTS_AT_ONCE 32    /* of shards */
-#define PROBE "probe"
 #define PASS "pass"
 #define REMOVALS_MAX 4                       /* attempts, while others change the image */
 #define PREFIX_LENGTH (sizeof S3_IMAGES + 2) /* "image/XX/" */
@@ -263,8 +262,11 @@ int s3_probe(struct s3_client *c)
 	static const struct {
 		const char *data, *match;
 		int err;
-	} step[] = { { "1\n", "", 0 }, { "2\n", "*", -EEXIST }, { "3\n", "\"x\"", -EEXIST } };
-	struct s3_op alive = list_op(PROBE, "", 1);
+	} step[] = { { S3_PROBE_DATA, "", 0 },
+		     { "2\n", "*", -EEXIST },
+		     { "3\n", "\"x\"", -EEXIST } };
+	static atomic_bool is_told;
+	struct s3_op alive = list_op(S3_PROBE, "", 1);
 	char etag[S3_ETAG_MAX];
 
 	alive.is_once = true;
@@ -273,7 +275,8 @@ int s3_probe(struct s3_client *c)
 	int err = alive.err;
 
 	for (unsigned i = 0; !err && i < COUNT_OF(step); i++) {
-		err = s3_put_if(c, PROBE, step[i].data, strlen(step[i].data), step[i].match, etag);
+		err = s3_put_if(c, S3_PROBE, step[i].data, strlen(step[i].data), step[i].match,
+		                etag);
 		if (err == step[i].err)
 			err = 0;
 		else if (!err)
@@ -281,8 +284,8 @@ int s3_probe(struct s3_client *c)
 	}
 	if (!err) /* it must not be removed */
 		atomic_store(&has_conditional_removals,
-		             remove_if(c, PROBE, step[2].match) == -EEXIST);
-	if (err == -EOPNOTSUPP)
+		             remove_if(c, S3_PROBE, step[2].match) == -EEXIST);
+	if (err == -EOPNOTSUPP && !atomic_exchange(&is_told, true))
 		log_error("store: it has no conditional PUTs (If-None-Match, If-Match), by which "
 		          "nodes do not overwrite or bring back each other's images; storing "
 		          "none: see darkroomd(8), OBJECT STORE");

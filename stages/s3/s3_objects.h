@@ -60,7 +60,7 @@ int s3_put_if(struct s3_client *c, const char *key, const char *data, size_t siz
               const char *match, char etag[S3_ETAG_MAX]);
 
 /* Tries whether the store has conditional PUTs. Returns 0; -EOPNOTSUPP if it has not, or answers as
- * if they did not hold, with the reason logged; or -errno, and nothing is known. */
+ * if they did not hold, with the reason logged once; or -errno, and nothing is known. */
 int s3_probe(struct s3_client *c);
 
 /* Removes an object, only if it has the entity tag, as far as the store knows that condition; "":

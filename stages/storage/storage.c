@@ -205,7 +205,8 @@ int storage_tick(struct storage *st)
 
 bool storage_is_away(const struct storage *st)
 {
-	return st->objects && s3_client_is_away(st->objects);
+	return st->objects && (s3_client_is_away(st->objects, S3_READS) ||
+	                       s3_client_is_away(st->objects, S3_WRITES));
 }
 
 int storage_check_room(struct storage *st, uint64_t floor, bool is_spooled, uint64_t *free_bytes)
@@ -213,7 +214,7 @@ int storage_check_room(struct storage *st, uint64_t floor, bool is_spooled, uint
 	bool needs_files = !st->class->is_shared || (is_spooled && st->spooling.is_on);
 
 	if (!needs_files)
-		return storage_is_away(st) ? S3_AWAY : 0;
+		return s3_client_is_away(st->objects, S3_WRITES) ? S3_AWAY : 0;
 	if (st->spooling.has_limit &&
 	    atomic_load_explicit(&st->spooling.bytes, memory_order_relaxed) >=
 	            st->spooling.max_bytes)
@@ -230,13 +231,22 @@ uint64_t storage_look(struct storage *st, bool is_spooled)
 
 int storage_examine(struct storage *st)
 {
-	int err = st->objects && !st->is_fit && !storage_is_away(st) ? s3_probe(st->objects) : 1;
+	if (!st->objects || s3_client_is_fit(st->objects))
+		return 0;
+	int err = s3_probe(st->objects);
 
 	if (!err)
 		err = s3_former_look(st->objects);
 	if (!err)
-		st->is_fit = true;
-	return err == -EOPNOTSUPP ? err : 0;
+		s3_client_set_fit(st->objects);
+	if (!err && st->is_doubtful)
+		log_notice("store: it has conditional PUTs; storing images");
+	else if (err && err != -EOPNOTSUPP && !st->is_doubtful)
+		log_warning("store: it does not tell whether it has conditional PUTs: %s; storing "
+		            "no image until it does",
+		            strerror(-err));
+	st->is_doubtful = err != 0;
+	return err && err != -EOPNOTSUPP ? S3_AWAY : err;
 }
 
 void storage_put(struct storage *st, struct store_item *items, unsigned count)

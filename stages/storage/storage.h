@@ -42,7 +42,7 @@ struct storage {
 	const struct store_class *class;
 	struct store *files;       /* borrowed; with an S3 store, they are its spool */
 	struct s3_client *objects; /* NULL: there is no S3 store */
-	_Atomic bool is_fit;       /* it has conditional PUTs */
+	bool is_doubtful;          /* of storage_examine(), which alone uses it */
 	struct spooling spooling;
 };
 
@@ -126,7 +126,7 @@ int storage_tick(struct storage *st);
 
 /* ---- any thread; do not block ---- */
 
-/* Returns whether requests to the store would fail now. */
+/* Returns whether requests to the store, or some of them, would fail now. */
 bool storage_is_away(const struct storage *st);
 
 /* Returns whether images may be uploaded now: 0; S3_AWAY; SPOOLING_FULL; or -ENOSPC if the file
@@ -147,8 +147,9 @@ bool spooling_is_needed(const struct storage *st, const struct conf *conf);
  */
 uint64_t storage_look(struct storage *st, bool is_spooled);
 
-/* Looks whether an S3 store has what images need, unless that is known. If it does not answer, the
- * next call sees. Returns 0, or -EOPNOTSUPP with the reason logged. */
+/* Looks whether an S3 store has what images need, unless that is known; nothing is put before.
+ * Returns 0; -EOPNOTSUPP if it has not; or S3_AWAY if it does not tell, and the next call sees. The
+ * first failure of each kind is logged. One thread at a time. */
 int storage_examine(struct storage *st);
 
 /* Puts items as store_put(). If the class is_shared, all are for the same place. */

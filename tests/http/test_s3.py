@@ -183,6 +183,37 @@ def test_store_without_conditional_requests_is_refused(store, tmp_path, start, l
     assert done.returncode != 0 and "it has no conditional PUTs" in done.stderr
 
 
+@pytest.mark.parametrize("lacks", ["if-match", "if-none-match", "an answer"])
+def test_nothing_is_put_before_the_conditions_of_a_store_are_known(begin, store, lacks):
+    """It is away at the start. Later it ignores a condition, or does not tell."""
+    first = begin()
+    image = first.image(TINY)
+    first.stop()
+    store.stop()
+    before = len(store.requests)
+    daemon = begin("store.sweep_interval=100ms", s3_spool="file")
+    store.ignores = (lacks,)
+    if lacks == "an answer":
+        store.fail_always("PUT", "/probe", status=400, code="InvalidArgument")
+    store.start()
+    says = "does not tell whether it has" if lacks == "an answer" else "it has no conditional PUTs"
+    assert daemon.says(says)
+    assert is_away(daemon.upload(TINY))
+    waiting = daemon.upload(TINY, headers=[("Prefer", "respond-async")])
+    assert waiting.status == 202
+    assert is_away(remove(daemon, image)) and daemon.get(image["url"]).status == 200
+    probes = store.requests.count(("PUT", "a/b/probe"))
+    assert eventually(lambda: store.requests.count(("PUT", "a/b/probe")) > probes + 6, 20)
+    assert is_away(daemon.upload(TINY))
+    assert {key for method, key in store.requests[before:] if method != "GET"} == {"a/b/probe"}
+    assert daemon.log.count(says) == 1
+    store.ignores, store.fault = (), None
+    assert daemon.says("it has conditional PUTs; storing images")
+    (ident,) = (image["id"] for image in waiting.json()["images"])
+    assert eventually(lambda: ident in stored(store), 20)
+    check_stored(daemon, daemon.image(TINY))
+
+
 def test_what_is_needed(tmp_path):
     done = run("--check", *overrides("store.kind=s3"))
     assert done.returncode == 78

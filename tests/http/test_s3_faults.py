@@ -188,6 +188,30 @@ def test_outage(begin, store):
     assert figures(daemon)["outages"] == 1
 
 
+@pytest.mark.parametrize("methods", ["PUT DELETE", "GET"], ids=["writes", "reads"])
+def test_a_store_that_fails_at_one_kind_of_requests_is_used_for_the_other(begin, store, methods):
+    daemon = begin("store.sweep_interval=1d")
+    image = daemon.image(SMALL)
+
+    def fails():
+        return is_away(daemon.upload(SMALL) if "PUT" in methods else daemon.get(image["url"]))
+
+    def works():
+        answer = daemon.get(image["url"]) if "PUT" in methods else daemon.upload(SMALL)
+        return answer.status in (200, 201)
+
+    store.fault = lambda method, _: Fault(status=503, code="SlowDown") if method in methods else None
+    assert eventually(lambda: fails() and figures(daemon)["is_away"], 20)
+    asked = [key for method, key in store.requests if method in methods and "/image/" in key]
+    assert all(works() for _ in range(20))
+    assert fails() and works() and figures(daemon)["is_away"]
+    assert asked == [key for method, key in store.requests if method in methods and "/image/" in key]
+    store.fault = None
+    assert daemon.says("answers again; serving where it is " + ("written" if "PUT" in methods else "read"))
+    check_stored(daemon, daemon.image(SMALL))
+    assert not figures(daemon)["is_away"] and figures(daemon)["outages"] == 1
+
+
 def test_end_while_the_store_hangs(begin, store):
     """The drain waits for the request, which gets an answer."""
     daemon = begin()

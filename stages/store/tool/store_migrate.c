@@ -129,6 +129,8 @@ static int migrate(struct migration *m, bool is_dry)
 
 	if (!err)
 		err = s3_probe(m->client);
+	if (!err)
+		s3_client_set_fit(m->client);
 	m->counts = true;
 	m->prints = is_dry;
 	if (!err)

@@ -104,6 +104,7 @@ static int begin(void **state)
 	         ntohs(address.sin_port));
 	assert_int_equal(s3_client_open(&client, &conf), 0);
 	assert_int_equal(s3_client_start(client), 0);
+	s3_client_set_fit(client);
 	return 0;
 }
 
