@@ -150,7 +150,7 @@ static void remove_oldest(struct sweep *r, struct store_page *page, enum sweep_r
 
 static void remove_too_old(struct sweep *r)
 {
-	uint64_t now_ms = (uint64_t)time(NULL) * MS_PER_S;
+	uint64_t now_ms = (uint64_t)(time(NULL) + s3_client_skew(r->st->objects)) * MS_PER_S;
 	struct store_page page = { .max = 0 };
 
 	if (!r->max_age_ms || now_ms < r->max_age_ms)

@@ -67,8 +67,8 @@ static struct validity read_validity(const struct conn *c)
 	if (found->modified > v.modified)
 		v.modified = found->modified;
 	snprintf(v.etag, sizeof v.etag, "\"%s\"", found->tag);
-	v.expires = (time_t)stored_image_end(c->route.id, found->expires,
-	                                     conn_conf(c)->store.max_age_ms);
+	v.expires = (time_t)storage_image_end(&conn_images(c)->storage, c->route.id, found->expires,
+	                                      conn_conf(c)->store.max_age_ms);
 	return v;
 }
 

@@ -681,7 +681,7 @@ static void note_skew(struct s3_client *c, const struct s3_op *op)
 
 int64_t s3_client_skew(const struct s3_client *c)
 {
-	return atomic_load_explicit(&c->skew_s, memory_order_relaxed);
+	return c ? atomic_load_explicit(&c->skew_s, memory_order_relaxed) : 0;
 }
 
 /* ---- verdicts ---- */

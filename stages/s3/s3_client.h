@@ -134,7 +134,7 @@ void s3_client_set_fit(struct s3_client *c);
 struct s3_counters *s3_client_counters(struct s3_client *c);
 
 /* Returns by how many seconds the store's clock is ahead of this node's, which its answers have; 0
- * if that is at most S3_SKEW_S. Any thread. */
+ * if that is at most S3_SKEW_S, or c is NULL. Any thread. */
 #define S3_SKEW_S 2
 int64_t s3_client_skew(const struct s3_client *c);
 

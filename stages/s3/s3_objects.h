@@ -73,7 +73,7 @@ bool s3_has_conditional_removals(void);
 /* ---- images ---- */
 
 /* Turn the end of an image, in seconds since 1970, by this node's clock into that by the store's,
- * and back. 0 is never, and stays. */
+ * and back. 0 is never, and stays. c NULL: there is one clock. */
 uint64_t s3_end_there(const struct s3_client *c, uint64_t expires);
 uint64_t s3_end_here(const struct s3_client *c, uint64_t expires);
 

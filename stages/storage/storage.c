@@ -322,7 +322,7 @@ static int compare_names(const void *a, const void *b)
 static void explain(const char *data, size_t length, uint64_t expires, void *explanation)
 {
 	struct storage_explanation *e = explanation;
-	uint64_t end = stored_image_end(e->id, expires, e->max_age_ms);
+	uint64_t end = storage_image_end(e->storage, e->id, expires, e->max_age_ms);
 	struct stored_info info;
 	struct text list;
 
@@ -342,8 +342,17 @@ static void explain(const char *data, size_t length, uint64_t expires, void *exp
 	}
 }
 
+uint64_t storage_image_end(const struct storage *st, const char *id, uint64_t expires,
+                           uint64_t max_age_ms)
+{
+	uint64_t there = s3_end_there(st->objects, expires);
+
+	return s3_end_here(st->objects, stored_image_end(id, there, max_age_ms));
+}
+
 int storage_explain(struct storage *st, struct storage_explanation *e)
 {
+	e->storage = st;
 	int err = storage_read(st, e->id, explain, e);
 
 	e->has_original = !st->class->is_shared && store_has_file(st->files, e->id, STORE_ORIGINAL);

@@ -55,8 +55,9 @@ typedef void storage_reader(const char *data, size_t length, uint64_t expires, v
 
 /* Why an image has no such variant. */
 struct storage_explanation {
-	const char *id, *variant; /* these and max_age_ms are the request */
-	uint64_t max_age_ms;      /* store.max_age */
+	const char *id, *variant;      /* these and max_age_ms are the request */
+	uint64_t max_age_ms;           /* store.max_age */
+	const struct storage *storage; /* private */
 	/* the result */
 	bool exists;
 	bool has_original; /* which it could be made from */
@@ -133,6 +134,11 @@ bool storage_is_away(const struct storage *st);
  * system has less than floor bytes: *free_bytes of them. is_spooled: the images are answered 202,
  * so that they may wait in files for the store. */
 int storage_check_room(struct storage *st, uint64_t floor, bool is_spooled, uint64_t *free_bytes);
+
+/* Returns when the image ends, as stored_image_end(), by this node's clock. With an S3 store the
+ * age of its id is by the store's clock, so that all nodes agree. */
+uint64_t storage_image_end(const struct storage *st, const char *id, uint64_t expires,
+                           uint64_t max_age_ms);
 
 /* Looks for a file, as store_find_cached(). The I/O thread. */
 bool storage_find_cached(struct storage *st, const char *id, const char *name,

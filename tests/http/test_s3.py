@@ -163,6 +163,27 @@ def test_images_that_are_too_old_are_removed(begin, store):
     assert eventually(lambda: not stored(store), 20)
 
 
+@pytest.mark.parametrize("ahead_s", [-7200, 7200])
+def test_age_is_by_the_clock_of_the_store(begin, store, ahead_s):
+    """Otherwise a node whose clock is two hours ahead would remove the images of others."""
+    store.ahead_s = ahead_s
+    age = 1 if ahead_s < 0 else 3600
+    daemon = begin("store.sweep_interval=100ms", f"store.max_age={age}s")
+    assert daemon.says("s ahead of that of" if ahead_s < 0 else "s behind that of")
+    image, made = daemon.image(TINY), time.time()
+    if ahead_s < 0:
+        assert eventually(lambda: time.time() > made + age + 2)
+        passes = figures(daemon)["lists"]
+        assert eventually(lambda: figures(daemon)["lists"] > passes + 600, 20)
+        answer = daemon.get(image["url"])
+        assert answer.status == 200 and image["id"] in stored(store)
+        ends = email.utils.parsedate_to_datetime(answer["expires"]).timestamp()
+        assert abs(ends - made - age + ahead_s) <= 4
+        store.ahead_s = 0
+    assert eventually(lambda: not stored(store), 20)
+    assert daemon.get(image["url"]).status == 404
+
+
 @pytest.mark.parametrize("setting", [
     "server.respond_after=decode", "store.make_missing=yes", "overload.backfill=yes",
     "store.max_bytes=1G"])

@@ -234,7 +234,10 @@ static const char document[] =
 
 static struct storage_explanation explained(const char *variant, uint64_t max_age_ms)
 {
-	struct storage_explanation e = { .id = ID, .variant = variant, .max_age_ms = max_age_ms };
+	static const struct storage files;
+	struct storage_explanation e = {
+		.id = ID, .variant = variant, .max_age_ms = max_age_ms, .storage = &files
+	};
 
 	explain(document, sizeof document - 1, 0, &e);
 	return e;
