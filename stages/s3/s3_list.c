@@ -29,43 +29,6 @@ bool s3_list_begin(struct s3_list *l, const char *data, size_t length)
 	return is_whole != l->is_truncated;
 }
 
-/* Copies the beginning of a member of an element, from its key on. Returns whether there is one. */
-static bool take_member(const char *at, const char *end, const char *name, char *to, size_t size)
-{
-	const char *stop = find(at, end, "</Contents>");
-	const char *text = stop ? find(at, stop, name) : NULL;
-
-	to[0] = '\0';
-	if (text)
-		snprintf(to, size, "%.*s", (int)(stop - text - (ptrdiff_t)strlen(name)),
-		         text + strlen(name));
-	return text != NULL;
-}
-
-static time_t read_modified(const char *at, const char *end)
-{
-	char date[20]; /* 2026-11-23T02:38:08 */
-	struct tm tm = { .tm_sec = 0 };
-
-	if (!take_member(at, end, "<LastModified>", date, sizeof date))
-		return 0;
-	const char *rest = strptime(date, "%Y-%m-%dT%H:%M:%S", &tm);
-
-	return rest && !*rest ? timegm(&tm) : 0;
-}
-
-static uint64_t read_size(const char *at, const char *end)
-{
-	char text[24];
-	uint64_t size;
-	char stop;
-
-	return take_member(at, end, "<Size>", text, sizeof text) &&
-	                       sscanf(text, "%20" SCNu64 "%c", &size, &stop) == 2 && stop == '<'
-	               ? size
-	               : UINT64_MAX;
-}
-
 /* Returns the character of an entity such as "&amp;" or "&#x20;", which the length covers; 0 for
  * one that no key needs. */
 static char read_entity(const char *text, size_t length)
@@ -101,38 +64,35 @@ static bool copy_text(const char *at, const char *end, char *to, size_t size)
 }
 
 /* Copies the content of the next element, "" if it cannot be. Returns what follows, or NULL if
- * there is no such element. */
+ * there is no such element: then the content is "". */
 static const char *take(const char *at, const char *end, const char *begin, const char *finish,
                         char *content, size_t size)
 {
 	const char *first = find(at, end, begin), *last = first ? find(first, end, finish) : NULL;
 
-	if (last && !copy_text(first + strlen(begin), last, content, size))
+	if (!last || !copy_text(first + strlen(begin), last, content, size))
 		content[0] = '\0';
 	return last;
 }
 
-/* Copies the entity tag of an element, from its key on. */
-static void read_etag(const char *at, const char *end, char etag[S3_LIST_ETAG_MAX])
-{
-	const char *stop = find(at, end, "</Contents>");
-
-	etag[0] = '\0';
-	if (stop)
-		(void)take(at, stop, "<ETag>", "</ETag>", etag, S3_LIST_ETAG_MAX);
-}
-
 bool s3_list_next(struct s3_list *l, char key[S3_NAME_MAX])
 {
-	const char *end = take(l->at, l->end, "<Key>", "</Key>", key, S3_NAME_MAX);
+	const char *at = take(l->at, l->end, "<Key>", "</Key>", key, S3_NAME_MAX);
+	char date[32], size[24], more; /* "2026-11-23T02:38:08.000Z" */
+	struct tm tm = { .tm_sec = 0 };
 
-	if (!end)
+	if (!at)
 		return false;
-	l->at = end;
+	const char *stop = find(at, l->end, "</Contents>"), *end = stop ? stop : at;
+
+	(void)take(at, end, "<LastModified>", "</LastModified>", date, sizeof date);
+	(void)take(at, end, "<Size>", "</Size>", size, sizeof size);
+	(void)take(at, end, "<ETag>", "</ETag>", l->etag, sizeof l->etag);
+	l->at = at;
 	l->is_plain = strspn(key, PLAIN) == strlen(key);
-	l->modified = read_modified(end, l->end);
-	l->size = read_size(end, l->end);
-	read_etag(end, l->end, l->etag);
+	l->modified = strptime(date, "%Y-%m-%dT%H:%M:%S", &tm) ? timegm(&tm) : 0;
+	if (sscanf(size, "%20" SCNu64 "%c", &l->size, &more) != 1)
+		l->size = UINT64_MAX;
 	return true;
 }
 
