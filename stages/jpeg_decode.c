@@ -54,7 +54,7 @@ static void problem_from_decoder(struct problem *p, const struct decoder *d,
 		problem_set(p, 413, "too-many-scans", "%s", d->fault_text);
 		break;
 	case DECODER_NO_MEMORY:
-		problem_set(p, 503, "overloaded", "no memory to decode the image");
+		problem_set(p, 503, "overloaded", "%s", d->fault_text);
 		break;
 	default:
 		problem_set(p, 422, "damaged-image", "%s", d->fault_text);

@@ -309,7 +309,7 @@ static int wait_for(struct jail_job *job, int fd, unsigned max_ms)
 
 	if (poll(&p, 1, WAIT_MS) > 0) {
 		job->waited_ms = 0;
-		return fd == jail.control && !(p.revents & POLLIN) ? -1 : 1;
+		return fd == jail.control && p.revents & POLLHUP ? -1 : 1;
 	}
 	job->waited_ms += WAIT_MS;
 	return job->waited_ms > max_ms ? -1 : 0;
@@ -367,9 +367,13 @@ static enum jail_result begin(struct jail_job *job)
 	pthread_mutex_unlock(&jail.lock);
 	if (s)
 		return send_request(job) ? JAIL_JOB_MORE : fail_process(job, "is gone");
-	if (is_off || wait_for(job, jail.control, READY_MAX_MS) < 0)
-		return fail_job(job, JAIL_FAULT_BUSY);
-	return JAIL_JOB_MORE;
+	if (!is_off && wait_for(job, jail.control, READY_MAX_MS) >= 0)
+		return JAIL_JOB_MORE;
+	if (!is_off)
+		log_warning(NAME ": no process is ready to decode a %s; the picture is refused "
+		                 "with 503",
+		            file_format_name(job->request.format));
+	return fail_job(job, JAIL_FAULT_BUSY);
 }
 
 /* The process has ended: nothing changes the planes any more. */

@@ -307,6 +307,18 @@ def test_processes_end_with_the_daemon(start):
         assert eventually(lambda: not any(is_running(p) for p in every)), every
 
 
+def test_without_its_program_a_picture_is_refused_in_words(start):
+    daemon = start("experiment.decode_processes=1")
+    assert eventually(lambda: len(processes(daemon)[2]) == 1)
+    (first,), (zygote,), (child,) = processes(daemon)
+    os.kill(first, signal.SIGKILL)
+    assert eventually(lambda: not is_running(zygote) and not is_running(child))
+    assert problem(daemon, KINDS["rgb"][0](), 503, "overloaded") == (
+        "PNG: no process is ready to decode it")
+    assert daemon.says("no process is ready to decode a PNG")
+    assert daemon.upload(SMALL).status == 201
+
+
 def is_running(pid):
     with contextlib.suppress(OSError):
         state = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
