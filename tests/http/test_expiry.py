@@ -271,7 +271,7 @@ def test_changed_limits_apply_at_once(start):
     daemon = start(NEVER)
     upload(daemon)
     now = int(time.time())
-    assert eventually(lambda: time.time() > now + 1)  # an age is one of whole seconds
+    assert eventually(lambda: time.time() > now + 2)  # an age is one of whole seconds
     assert command(daemon, "set store.max_age 1ms")[0] == 0
     assert eventually(lambda: removed(daemon)["max_age"] == 1)
     upload(daemon)
