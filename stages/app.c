@@ -219,6 +219,7 @@ static void app_announce_end(void)
 static void app_drain(void)
 {
 	http_server_drain(&own.http);
+	s3_client_end_lists(own.images.storage.objects); /* the sweep may wait for one */
 	background_stop(&own.background);
 }
 

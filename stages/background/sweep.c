@@ -65,7 +65,7 @@ static void read_info(const char *data, size_t length, uint64_t expires, void *a
 {
 	struct sweep *r = arg;
 
-	(void)expires;
+	r->ends = expires;
 	r->has_info = stored_info_read(&r->info, data, length) == 0;
 }
 
@@ -74,6 +74,10 @@ static void remove_one(struct sweep *r, const char *id, enum sweep_reason reason
 	r->has_info = false;
 	bool is_read = storage_read(r->st, id, read_info, r) == 0 && r->has_info;
 	uint64_t bytes = is_read ? stored_info_bytes(&r->info) : 0;
+
+	if (r->st->objects && reason == SWEEP_EXPIRED && is_read &&
+	    (!r->ends || r->ends > (uint64_t)time(NULL) + 2 * S3_SKEW_MAX_S))
+		return; /* the note is wrong: the object tells when it ends */
 	int err = r->st->class->batch_add(r->st, &r->batch, id);
 
 	if (err == -ENOENT)

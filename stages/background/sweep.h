@@ -48,6 +48,7 @@ struct sweep {
 	char id[SWEEP_LIST_MAX][ULID_LENGTH + 1];
 	struct stored_info info;
 	bool has_info;
+	uint64_t ends; /* as storage_reader has it */
 	/* atomic, any thread */
 	_Atomic uint64_t removed[SWEEP_REASON_COUNT], removed_bytes;
 };

@@ -117,6 +117,7 @@ struct s3_client {
 	struct s3_heads *heads;
 	_Atomic int64_t skew_s; /* of the store's clock; written by the client's thread */
 	_Atomic bool is_fit;
+	_Atomic bool are_lists_over;
 };
 
 /* ---- libcurl ---- */
@@ -655,6 +656,13 @@ static bool is_list(const struct transfer *t)
 
 /* ---- the store's clock ---- */
 
+/* A store refuses a request that was signed by a clock that is 15 minutes off. So an answer that
+ * tells more is wrong, and images would end by it. */
+static bool is_usable(int64_t skew)
+{
+	return skew >= -S3_SKEW_MAX_S && skew <= S3_SKEW_MAX_S;
+}
+
 /* An answer is written between its request and its end, which bounds the store's clock. Only an
  * answer that came soon tells that the clocks agree. */
 static void note_skew(struct s3_client *c, const struct s3_op *op)
@@ -673,15 +681,18 @@ static void note_skew(struct s3_client *c, const struct s3_op *op)
 	atomic_store(&c->counters.skew_s, (uint64_t)(skew < 0 ? -skew : skew));
 	if (skew && !old)
 		log_warning("store: this node's clock is %" PRId64 " s %s that of %s; ends of "
-		            "images are by the latter",
-		            skew < 0 ? -skew : skew, skew < 0 ? "ahead of" : "behind", c->base);
+		            "images are by the latter%s",
+		            skew < 0 ? -skew : skew, skew < 0 ? "ahead of" : "behind", c->base,
+		            is_usable(skew) ? "" : " only if that is at most 15 minutes");
 	else if (old && !skew)
 		log_notice("store: this node's clock agrees with that of %s again", c->base);
 }
 
 int64_t s3_client_skew(const struct s3_client *c)
 {
-	return c ? atomic_load_explicit(&c->skew_s, memory_order_relaxed) : 0;
+	int64_t skew = c ? atomic_load_explicit(&c->skew_s, memory_order_relaxed) : 0;
+
+	return is_usable(skew) ? skew : 0;
 }
 
 /* ---- verdicts ---- */
@@ -708,8 +719,10 @@ static enum verdict failed(struct transfer *t, int err, _Atomic uint64_t *counte
 /* Returns what a status tells of the object, or 0: it tells nothing of it. */
 static int state_of(const struct s3_op *op, long status, const char *code)
 {
+	bool has_etag = op->match[0] && op->match[0] != '*';
+
 	if (status == 404 && strcmp(code, "NoSuchKey") == 0)
-		return op->verb == S3_GET || op->match[0] ? -ENOENT : 0;
+		return op->verb == S3_GET || has_etag ? -ENOENT : 0;
 	if (status == 416 && op->at) /* another, shorter object has its place */
 		return -ENOENT;
 	if (!op->match[0])
@@ -1089,6 +1102,17 @@ struct s3_counters *s3_client_counters(struct s3_client *c)
 struct s3_heads *s3_client_heads(struct s3_client *c)
 {
 	return c->heads;
+}
+
+void s3_client_end_lists(struct s3_client *c)
+{
+	if (c)
+		atomic_store(&c->are_lists_over, true);
+}
+
+bool s3_client_are_lists_over(const struct s3_client *c)
+{
+	return atomic_load(&c->are_lists_over);
 }
 
 size_t s3_client_prefix_length(const struct s3_client *c)

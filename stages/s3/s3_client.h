@@ -134,9 +134,14 @@ void s3_client_set_fit(struct s3_client *c);
 struct s3_counters *s3_client_counters(struct s3_client *c);
 
 /* Returns by how many seconds the store's clock is ahead of this node's, which its answers have; 0
- * if that is at most S3_SKEW_S, or c is NULL. Any thread. */
+ * if that is at most S3_SKEW_S, or more than S3_SKEW_MAX_S, or c is NULL. Any thread. */
 #define S3_SKEW_S 2
+#define S3_SKEW_MAX_S 900
 int64_t s3_client_skew(const struct s3_client *c);
+
+/* Ends s3_list_keys() after the answer that it waits for; NULL is ignored. Any thread. */
+void s3_client_end_lists(struct s3_client *c);
+bool s3_client_are_lists_over(const struct s3_client *c);
 
 /* The heads of images that this node knows. */
 struct s3_heads *s3_client_heads(struct s3_client *c);

@@ -17,6 +17,8 @@
 #define LIST_MAX 1000       /* keys in one answer */
 #define LIST_KEY_BYTES 2048 /* of an answer, for each key */
 #define LISTS_AT_ONCE 32    /* of shards */
+#define LIST_AGAIN 250      /* keys in an answer, where the first ones had many tombstones */
+#define LIST_MAX_NS (30 * NS_PER_S) /* for a page of images; a list may have no end */
 #define PASS "pass"
 #define REMOVALS_MAX 4                       /* attempts, while others change the image */
 #define PREFIX_LENGTH (sizeof S3_IMAGES + 2) /* "image/XX/" */
@@ -78,6 +80,8 @@ int s3_list_keys(struct s3_client *c, const char *prefix, unsigned max, s3_key_r
 		op = list_op(prefix, last, max);
 		s3_client_run(c, &op, 1);
 		has_more = read_answer(c, &op, last, each, arg);
+		if (has_more && s3_client_are_lists_over(c))
+			return -ECANCELED; /* a list may have no end */
 	}
 	return op.err;
 }
@@ -87,6 +91,7 @@ int s3_list_keys(struct s3_client *c, const char *prefix, unsigned max, s3_key_r
 struct merge {
 	struct s3_client *client;
 	struct store_page *page;
+	unsigned keys; /* in an answer */
 	struct {
 		char last[S3_NAME_MAX]; /* the key that was read last */
 		bool is_over;
@@ -143,7 +148,7 @@ static int list_shards(struct merge *m, unsigned first)
 		if (is_wanted(m, first)) {
 			snprintf(prefix, sizeof prefix, "%s", m->shard[first].last);
 			of[n] = first;
-			op[n++] = list_op(prefix, m->shard[first].last, m->page->max / 64 + 4);
+			op[n++] = list_op(prefix, m->shard[first].last, m->keys);
 		}
 	s3_client_run(m->client, op, n);
 	for (unsigned i = 0; i < n; i++) {
@@ -166,6 +171,7 @@ static bool is_any_wanted(const struct merge *m)
 int s3_list_images(struct s3_client *c, struct store_page *page)
 {
 	struct merge *m = pool_get(sizeof *m);
+	uint64_t end_ns = clock_ns() + LIST_MAX_NS;
 	int at = 0;
 
 	page->count = 0;
@@ -177,9 +183,10 @@ int s3_list_images(struct s3_client *c, struct store_page *page)
 		m->shard[i].is_over = false;
 		snprintf(m->shard[i].last, S3_NAME_MAX, S3_IMAGES "%02x/%s", i, page->after);
 	}
-	while (at >= 0 && is_any_wanted(m))
+	m->keys = page->max / 64 + 4;
+	for (; at >= 0 && is_any_wanted(m); m->keys = LIST_AGAIN)
 		for (at = 0; at >= 0 && at < S3_IMAGE_SHARDS;)
-			at = list_shards(m, (unsigned)at);
+			at = clock_ns() < end_ns ? list_shards(m, (unsigned)at) : S3_AWAY;
 	pool_put(m);
 	return at < 0 ? at : 0;
 }
@@ -349,13 +356,16 @@ int s3_image_remove(struct s3_client *c, const char *id, bool may_come, uint64_t
 		err = op.err ? op.err : s3_head_read(&head, op.body.data, op.body.length, op.total);
 		text_fini(&op.body);
 		int former = err == -ENOENT ? s3_former_has(c, id) : 0;
+		bool is_damaged = op.err == S3_DAMAGED && op.etag[0]; /* it is removed as well */
 
 		if (former < 0) {
 			err = former;
 			continue;
 		}
 		may_come = may_come && !s3_id_is_too_old(id);
-		if (err && !(op.err == -ENOENT && (may_come || former))) {
+		bool is_absent = op.err == -ENOENT && (may_come || former);
+
+		if (err && !is_absent && !is_damaged) {
 			if (former) /* what an earlier removal has left */
 				(void)s3_former_remove(c, id);
 			return err == -ESTALE ? -ENOENT : err;
@@ -363,7 +373,8 @@ int s3_image_remove(struct s3_client *c, const char *id, bool may_come, uint64_t
 		*expires = err ? 0 : head.expires;
 		/* [D2], or [D3] if it is not there */
 		err = s3_put_if(c, op.key, S3_TOMBSTONE, sizeof S3_TOMBSTONE - 1,
-		                err ? "*" : op.etag, etag);
+		                is_absent ? "*" : op.etag, etag);
+		err = err == -ENOENT ? -EEXIST : err; /* it has changed as well */
 	}
 	if (!err) /* the tombstone comes first, so that no copy can */
 		err = s3_former_remove(c, id);
@@ -441,7 +452,9 @@ static bool remove_old(const struct s3_listed *listed, void *arg)
 	if (listed->size != sizeof S3_TOMBSTONE - 1 || listed->age_s < S3_TOMBSTONE_AGE_S ||
 	    !ulid_is_valid(id, strlen(id)))
 		return true;
-	l->err = s3_remove(l->client, listed->key, listed->etag); /* [T1] */
+	/* [T1] Nothing but a tombstone can be there. So it needs no condition, which some stores
+	 * do not know, and compare otherwise than they list. */
+	l->err = s3_remove(l->client, listed->key, "");
 	l->removed += !l->err;
 	if (!l->err)
 		counter_add_shared(&s3_client_counters(l->client)->tombstones);

@@ -165,6 +165,33 @@ def test_damaged_object_is_not_served(begin, store):
         check_stored(daemon, image)
 
 
+def test_damaged_object_can_be_removed(begin, store):
+    """By a client, and by the sweep, which goes on."""
+    daemon = begin("store.sweep_interval=100ms")
+    images = [daemon.image(TINY, headers=headers)
+              for headers in ([], [("X-Expires-After", "1")], [("X-Expires-After", "2")])]
+    for image in images[:2]:
+        change(store, image, lambda content: content.replace(b"image 1", b"image 9"))
+    assert remove(daemon, images[0]).status == 204
+    assert eventually(lambda: not stored(store), slow(20))
+    assert eventually(lambda: not store.keys("expiry/"))
+
+
+@pytest.mark.parametrize("answer", [(412, "PreconditionFailed"), (409, "ConditionalRequestConflict"),
+                                    (404, "NoSuchKey")], ids=lambda answer: answer[0])
+def test_store_that_refuses_every_put(begin, store, answer):
+    """An answer that tells what cannot be is no statement about the image, or the daemon's disk."""
+    daemon = begin()
+    image = daemon.image(TINY)
+    store.fault = lambda method, key: Fault(*answer) if method == "PUT" else None
+    for headers in ([], [("Idempotency-Key", '"a"')]):
+        refused = daemon.upload(TINY, headers=headers)
+        assert is_away(refused) or refused.slug == "idempotency-key-in-use", refused
+    assert is_away(remove(daemon, image))
+    store.fault = None
+    check_stored(daemon, image)
+
+
 def test_outage(begin, store):
     """While the store is away, answers are 503 with Retry-After, soon. All that was acknowledged is
     there when it is back, and new images are stored within 2 s."""
