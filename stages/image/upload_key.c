@@ -459,12 +459,12 @@ static struct fates make_shared_answer(struct image_service *s, struct upload_ke
 
 		if (!has && !is_coming)
 			fate = s->storage.class->fate(&s->storage, r->id[i], false);
-		f.err = has < 0 ? has : fate < 0 ? fate : 0;
 		f.open += fate == S3_ABSENT;
 		f.old += fate == S3_ABSENT && s3_id_is_too_old(r->id[i]);
 		f.failed += fate == S3_HAS_FAILED;
 		if (!has && (fate == S3_THERE || fate == S3_REMOVED))
-			f.err = append_image(s, k, r->id[i]) < 0 ? -EIO : 0;
+			has = append_image(s, k, r->id[i]);
+		f.err = has < 0 ? has : fate < 0 ? fate : 0;
 	}
 	text_puts(&k->images, "]");
 	k->failed += f.failed;

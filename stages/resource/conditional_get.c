@@ -264,7 +264,10 @@ static bool is_of_token(struct conn *c)
 
 	if (length >= 0 && stored_image_is_of(data, (size_t)length, c->token_name))
 		return true;
-	problem_set(&c->problem, 403, "forbidden", "the token removes only images of its own");
+	/* An object that cannot be read now tells nothing of its token. */
+	if (c->job.found.fd >= 0 || !image_service_set_problem(c->job.found.fd, &c->problem))
+		problem_set(&c->problem, 403, "forbidden",
+		            "the token removes only images of its own");
 	return false;
 }
 

@@ -10,6 +10,7 @@ import s3_image
 from darkroom import IS_SANITIZED, ROOT, eventually, slow
 from s3_fixtures import begin, change, figures, is_away, remove, store, stored  # noqa: F401
 from s3_stand_in import Fault, Store
+from test_tokens import make
 from uploads import TINY, check_stored, in_parallel
 
 def name_of(fault):
@@ -190,6 +191,20 @@ def test_store_that_refuses_every_put(begin, store, answer):
     assert is_away(remove(daemon, image))
     store.fault = None
     check_stored(daemon, image)
+
+
+def test_token_is_not_refused_for_an_image_that_cannot_be_read(begin, store, tmp_path):
+    token, line = make("a", "upload", "delete", "own")
+    tokens = tmp_path / "tokens"
+    tokens.write_text(line + "\n")
+    daemon = begin(f"access.tokens_file={tokens}")
+    mine = [("Authorization", f"Bearer {token}")]
+    with daemon.client() as c:
+        image = daemon.upload(TINY, headers=mine).json()["images"][0]
+        store.fail_always("GET", "/image/", status=500, code="InternalError")
+        assert is_away(c.request("DELETE", image["url"], headers=mine))
+        store.fault = None
+        assert eventually(lambda: c.request("DELETE", image["url"], headers=mine).status == 204)
 
 
 def test_outage(begin, store):
