@@ -22,6 +22,7 @@
 #define PATIENCE 3       /* intervals, of nodes that are silent */
 #define KEY_SHARDS 16    /* directories of keys that one run looks at */
 #define JUMP_MAX_S 86400 /* of the clock, that removals by age may follow */
+#define NOTE_S 1800      /* by which a note may be too early, because clocks are off */
 #define EXAMINE_MS 500   /* between looks at a store that was away at the start */
 #define TRUST_S 86400    /* after which such a clock is believed */
 
@@ -76,7 +77,7 @@ static void remove_one(struct sweep *r, const char *id, enum sweep_reason reason
 	uint64_t bytes = is_read ? stored_info_bytes(&r->info) : 0;
 
 	if (r->st->objects && reason == SWEEP_EXPIRED && is_read &&
-	    (!r->ends || r->ends > (uint64_t)time(NULL) + 2 * S3_SKEW_MAX_S))
+	    (!r->ends || r->ends > (uint64_t)time(NULL) + NOTE_S))
 		return; /* the note is wrong: the object tells when it ends */
 	int err = r->st->class->batch_add(r->st, &r->batch, id);
 

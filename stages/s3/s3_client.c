@@ -657,7 +657,7 @@ static bool is_list(const struct transfer *t)
 /* ---- the store's clock ---- */
 
 /* A store refuses a request that was signed by a clock that is 15 minutes off. So an answer that
- * tells more is wrong, and images would end by it. */
+ * tells much more is wrong, and images would end by it. */
 static bool is_usable(int64_t skew)
 {
 	return skew >= -S3_SKEW_MAX_S && skew <= S3_SKEW_MAX_S;
@@ -683,7 +683,7 @@ static void note_skew(struct s3_client *c, const struct s3_op *op)
 		log_warning("store: this node's clock is %" PRId64 " s %s that of %s; ends of "
 		            "images are by the latter%s",
 		            skew < 0 ? -skew : skew, skew < 0 ? "ahead of" : "behind", c->base,
-		            is_usable(skew) ? "" : " only if that is at most 15 minutes");
+		            is_usable(skew) ? "" : " only if that is at most a day");
 	else if (old && !skew)
 		log_notice("store: this node's clock agrees with that of %s again", c->base);
 }

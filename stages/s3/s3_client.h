@@ -136,7 +136,7 @@ struct s3_counters *s3_client_counters(struct s3_client *c);
 /* Returns by how many seconds the store's clock is ahead of this node's, which its answers have; 0
  * if that is at most S3_SKEW_S, or more than S3_SKEW_MAX_S, or c is NULL. Any thread. */
 #define S3_SKEW_S 2
-#define S3_SKEW_MAX_S 900
+#define S3_SKEW_MAX_S 86400
 int64_t s3_client_skew(const struct s3_client *c);
 
 /* Ends s3_list_keys() after the answer that it waits for; NULL is ignored. Any thread. */

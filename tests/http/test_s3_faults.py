@@ -224,6 +224,7 @@ def test_outage(begin, store):
     back = time.monotonic()
     assert eventually(lambda: daemon.upload(SMALL).status == 201, slow(5))
     assert time.monotonic() - back < slow(2)
+    assert eventually(lambda: not figures(daemon)["is_away"])  # where it is read
     for image in before:
         check_stored(daemon, image)
     assert daemon.says("answers again")
