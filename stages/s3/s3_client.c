@@ -719,10 +719,8 @@ static enum verdict failed(struct transfer *t, int err, _Atomic uint64_t *counte
 /* Returns what a status tells of the object, or 0: it tells nothing of it. */
 static int state_of(const struct s3_op *op, long status, const char *code)
 {
-	bool has_etag = op->match[0] && op->match[0] != '*';
-
 	if (status == 404 && strcmp(code, "NoSuchKey") == 0)
-		return op->verb == S3_GET || has_etag ? -ENOENT : 0;
+		return op->verb == S3_GET || op->match[0] ? -ENOENT : 0;
 	if (status == 416 && op->at) /* another, shorter object has its place */
 		return -ENOENT;
 	if (!op->match[0])

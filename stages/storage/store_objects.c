@@ -111,6 +111,8 @@ static void put_images(struct storage *st, struct putting *p, struct store_item 
 		struct store_item *item = &items[p->of[k]];
 
 		item->err = p->op[k].err == -EEXIST ? look_at_other(st, item->id) : p->op[k].err;
+		if (item->err == -ENOENT) /* it tells nothing of files */
+			item->err = S3_AWAY;
 		text_fini(&p->op[k].body);
 		text_fini(&p->head[k]);
 	}
