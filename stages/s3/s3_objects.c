@@ -146,7 +146,8 @@ static int list_shards(struct merge *m, unsigned first)
 
 	for (; first < S3_IMAGE_SHARDS && n < LISTS_AT_ONCE; first++)
 		if (is_wanted(m, first)) {
-			snprintf(prefix, sizeof prefix, "%s", m->shard[first].last);
+			snprintf(prefix, sizeof prefix, "%.*s", (int)PREFIX_LENGTH,
+			         m->shard[first].last);
 			of[n] = first;
 			op[n++] = list_op(prefix, m->shard[first].last, m->keys);
 		}

@@ -10,7 +10,7 @@ import pytest
 import pictures
 import s3_image
 from client import form_files
-from darkroom import IS_SANITIZED, eventually, overrides, run
+from darkroom import IS_SANITIZED, eventually, overrides, run, slow
 from s3_fixtures import begin, figures, is_away, remove, store, stored  # noqa: F401
 from s3_stand_in import Store
 from test_tokens import make
@@ -138,7 +138,7 @@ def test_clock_that_is_off_is_told_and_ends_no_image(begin, store, ahead_s):
     store.ahead_s = ahead_s
     daemon = begin("store.sweep_interval=100ms")
     assert daemon.says("s ahead of that of" if ahead_s < 0 else "s behind that of")
-    assert abs(figures(daemon)["skew_s"] - 90) <= 2
+    assert abs(figures(daemon)["skew_s"] - 90) <= slow(5)  # an answer is late on a busy machine
     assert "darkroom_s3_clock_skew_seconds" in daemon.get("/metrics").body.decode()
     before = int(time.time())
     stays, ends = (daemon.upload(TINY, headers=[("X-Expires-After", age)]).json()["images"][0]

@@ -580,7 +580,7 @@ TABLE = {
     ],
     KEYS: [
         *[(start, Text("a table")) for start in (
-            "none, process", "backlog", "token:", "skip", "drain", "exhaustive", "fcfs", "shared",
+            "none, process", "backlog", "welsh", "token:", "skip", "drain", "exhaustive", "fcfs", "shared",
             "scale WIDTH")],
         ("[variant.medium]", is_valid),
         ("[server]", is_valid),
