@@ -108,6 +108,16 @@ static int group_init(struct group *grp, struct graph *g, enum group_id id)
 	return grp->workers ? 0 : -ENOMEM;
 }
 
+static void group_fini(struct group *grp)
+{
+	unsigned count = group_worker_count(grp);
+
+	for (unsigned i = 0; i < count; i++)
+		close(grp->workers[i].wake_fd);
+	color_fini(grp);
+	free(grp->workers);
+}
+
 static void *worker_thread(void *arg)
 {
 	struct worker *w = arg;
@@ -236,6 +246,14 @@ static int stage_new(struct graph *g, unsigned index, const struct conf *conf,
 		s->targets |= stage_set_of((unsigned)to);
 	}
 	return queues_new(s, g->queue_capacity, inbox_capacity);
+}
+
+static void stage_free(struct stage *s)
+{
+	for (unsigned i = 0; s->queue && i < s->queue_count; i++)
+		stage_queue_fini(&s->queue[i]);
+	free(s->queue);
+	free(s->gate);
 }
 
 /* ---- schedules: made, published, adopted and freed ---- */
@@ -452,6 +470,13 @@ static bool have_readers_ended(struct graph *g)
 	return r->unseen == 0;
 }
 
+static void stop_mechanisms(struct graph *g, const struct schedule *schedule)
+{
+	for (unsigned i = 0; i < schedule->group_count; i++)
+		if (schedule->group[i].mechanism->stop)
+			schedule->group[i].mechanism->stop(&g->group[GROUP_MAIN]);
+}
+
 /* Ends the use of the retired schedules, which all workers have replaced. A push under one of them
  * may have woken a worker that does not visit the stage any more, so all workers check once more.
  */
@@ -459,10 +484,8 @@ static void free_retired(struct graph *g)
 {
 	const struct schedule *schedule = current_of(g);
 
-	for (unsigned k = 0; k < g->retired_count; k++)
-		for (unsigned i = 0; i < g->retired[k]->group_count; i++)
-			if (g->retired[k]->group[i].mechanism->stop)
-				g->retired[k]->group[i].mechanism->stop(&g->group[GROUP_MAIN]);
+	for (unsigned i = 0; i < g->retired_count; i++)
+		stop_mechanisms(g, g->retired[i]);
 	for (unsigned i = 0; i < schedule->group_count; i++)
 		if (schedule->group[i].mechanism->start)
 			schedule->group[i].mechanism->start(&g->group[GROUP_MAIN], schedule, i);
@@ -631,18 +654,10 @@ void graph_free(struct graph *g)
 {
 	if (!g)
 		return;
-	for (struct group *grp = g->group + 1; grp < g->group + GROUP_COUNT; grp++) {
-		for (unsigned i = 0; i < group_worker_count(grp); i++)
-			close(grp->workers[i].wake_fd);
-		color_fini(grp);
-		free(grp->workers);
-	}
-	for (struct stage *s = g->stage; s < g->stage + graph_row_count; s++) {
-		for (unsigned i = 0; s->queue && i < s->queue_count; i++)
-			stage_queue_fini(&s->queue[i]);
-		free(s->queue);
-		free(s->gate);
-	}
+	for (unsigned i = 1; i < GROUP_COUNT; i++)
+		group_fini(&g->group[i]);
+	for (unsigned i = 0; i < graph_row_count; i++)
+		stage_free(&g->stage[i]);
 	free_schedule(current_of(g));
 	for (unsigned i = 0; i < g->retired_count; i++)
 		free_schedule(g->retired[i]);

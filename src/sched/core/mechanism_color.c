@@ -102,6 +102,15 @@ void color_fini(struct group *g)
 
 /* ---- visits ---- */
 
+/* Returns the last stage that has work, for events without a turn. */
+static struct stage *find_work(const struct worker *w)
+{
+	for (unsigned i = w->visit_set_count; i-- > 0;)
+		if (stage_offers_work(w->visit_set[i], w))
+			return w->visit_set[i];
+	return NULL;
+}
+
 /* Serves one event of the stage of the oldest turn. */
 static enum visit_result serve_turn(struct worker *w, bool has_served)
 {
@@ -117,9 +126,8 @@ static enum visit_result serve_turn(struct worker *w, bool has_served)
 	enum visit_result miss = s ? VISIT_EMPTY : VISIT_ALL_EMPTY;
 
 	(void)has_served;
-	/* Without a turn, the last stage that has work. */
-	for (unsigned i = w->visit_set_count; !s && i-- > 0;)
-		s = stage_offers_work(w->visit_set[i], w) ? w->visit_set[i] : NULL;
+	if (!s)
+		s = find_work(w);
 	if (!s || !stage_set_has(schedule->visit_set[w->index], s->index) ||
 	    !serve_one(w, s, stage_own_queue(s, w)))
 		return miss;

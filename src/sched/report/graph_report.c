@@ -278,6 +278,17 @@ static void perf_json(struct json *j, const struct graph *g, const struct perf_c
 	json_object_end(j);
 }
 
+/* The counters of a stage, without those that the machine does not have. */
+static void stage_perf_json(struct json *j, const struct perf_caps *caps,
+                            const struct perf_sum *sum)
+{
+	json_object(j, "counters");
+	for (unsigned i = 0; i < PERF_COUNT; i++)
+		if (!caps->missing[i])
+			json_uint(j, perf_name((enum perf_id)i), sum->value[i]);
+	json_object_end(j);
+}
+
 /* Returns the number of threads that serve the stage's queue or its instances; 0 if the stage is
  * called directly. */
 static unsigned thread_count(const struct stage *s, const struct schedule *schedule)
@@ -318,12 +329,7 @@ static void stage_json(struct json *j, const struct stage *s, const struct sched
 	durations_json(j, "wait", &sum.wait);
 	resources_stage_json(j, s);
 	if (schedule->perf.is_on)
-		json_object(j, "counters");
-	for (unsigned i = 0; i < PERF_COUNT && schedule->perf.is_on; i++)
-		if (!schedule->perf.missing[i])
-			json_uint(j, perf_name((enum perf_id)i), sum.perf.value[i]);
-	if (schedule->perf.is_on)
-		json_object_end(j);
+		stage_perf_json(j, &schedule->perf, &sum.perf);
 	json_object_end(j);
 }
 
