@@ -189,7 +189,9 @@ struct event *stage_queue_pop(struct stage_queue *q, bool by_size, uint64_t age_
 		ev = pop_by_size(classes, age_ns);
 	if (!ev)
 		ev = queue_try_pop(&q->fifo);
-	return ev || !classes || !by_size ? ev : pop_by_size(classes, age_ns);
+	if (!ev && classes && by_size)
+		ev = pop_by_size(classes, age_ns);
+	return ev;
 }
 
 bool stage_queue_should_interrupt(const struct stage_queue *q, uint64_t arrived_ns, uint64_t left,
