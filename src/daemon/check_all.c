@@ -315,6 +315,20 @@ static bool check_groups(struct checking *c)
 	return false;
 }
 
+/* Builds a schedule for one core. With more cores only their number could differ. */
+static void check_schedule(struct checking *c)
+{
+	bool is_shared = c->conf->layout.mode == CONF_LAYOUT_SHARED;
+	struct schedule ignored;
+	struct text message;
+	char data[256];
+
+	text_init(&message, data, sizeof data);
+	if (schedule_build(&ignored, c->conf, 1, NULL, &message))
+		report(c, is_shared ? "scheduler" : "layout", is_shared ? "policy" : "mode", "%s",
+		       data);
+}
+
 /* ---- files ---- */
 
 static void check_files(struct checking *c)
@@ -337,10 +351,6 @@ static void check_files(struct checking *c)
 int check_all(const struct check *check, const struct conf *conf, struct text *errors)
 {
 	struct checking c = { .check = check, .conf = conf, .errors = errors };
-	bool is_shared = conf->layout.mode == CONF_LAYOUT_SHARED;
-	struct schedule ignored;
-	struct text message;
-	char data[256];
 
 	for (unsigned i = 0; i < stage_table_count(); i++)
 		check_stage(&c, i);
@@ -353,11 +363,8 @@ int check_all(const struct check *check, const struct conf *conf, struct text *e
 	check_degrade(&c);
 	check_rules(&c);
 	check_store(&c);
-	/* A schedule for one core. With more cores only their number could differ. */
-	text_init(&message, data, sizeof data);
-	if (check_groups(&c) && schedule_build(&ignored, conf, 1, NULL, &message))
-		report(&c, is_shared ? "scheduler" : "layout", is_shared ? "policy" : "mode", "%s",
-		       data);
+	if (check_groups(&c))
+		check_schedule(&c);
 	if (!c.err)
 		check_plan(&c);
 	if (!c.err && check->check_files)

@@ -91,10 +91,11 @@ static bool run_line(struct ctl_client *c, struct reload *r)
 	c->answer_ns = r->answer_ns;
 	if (c->is_due)
 		return false;
+	/* The main thread writes the figures later, behind this answer. */
 	if (status == CTL_TOP && !r->program->admin.watch(c->fd)) {
 		status = CTL_REFUSED;
 		text_puts(&c->message, "too many clients read the figures\n");
-	} /* otherwise the main thread writes them later, behind this answer */
+	}
 	answer(c, status == CTL_TRACE || status == CTL_TOP ? CTL_DONE : status, c->message.data);
 	text_fini(&c->message);
 	if (status == CTL_TRACE) { /* it owns the socket now, also if it fails */

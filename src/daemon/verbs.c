@@ -120,6 +120,15 @@ static void print_stages(const struct report *r, unsigned part)
 	}
 }
 
+static void print_group_stages(const struct report *r, unsigned group)
+{
+	text_puts(r->to, ":");
+	for (unsigned i = 0; i < graph_row_count; i++)
+		if (graph_stage_group(i) == GROUP_MAIN && r->schedule.stage[i].group == group &&
+		    !stage_set_has(r->schedule.pass_through, i))
+			text_printf(r->to, " %s", graph_rows[i].class->name);
+}
+
 static void print_domain(const struct report *r, unsigned domain)
 {
 	static const char *const name[] = { [CONF_LAYOUT_SHARED] = "Shared",
@@ -136,11 +145,8 @@ static void print_domain(const struct report *r, unsigned domain)
 	            (unsigned)__builtin_popcountll(s->domain_workers[domain]));
 	if (s->layout == CONF_LAYOUT_PARTITION)
 		print_stages(r, domain);
-	text_puts(r->to, s->group_count > 1 ? ":" : "");
-	for (unsigned i = 0; i < graph_row_count && s->group_count > 1; i++)
-		if (graph_stage_group(i) == GROUP_MAIN && s->stage[i].group == domain &&
-		    !stage_set_has(s->pass_through, i))
-			text_printf(r->to, " %s", graph_rows[i].class->name);
+	if (s->group_count > 1)
+		print_group_stages(r, domain);
 	text_puts(r->to, "\n");
 	for (unsigned i = 0; i < s->worker_count; i++)
 		if (s->domain[i] == domain)
@@ -150,7 +156,6 @@ static void print_domain(const struct report *r, unsigned domain)
 static void print_report(const struct report *r)
 {
 	const struct schedule *s = &r->schedule;
-
 	unsigned cores = topology_core_count(r->topology), quota = cores_usable();
 
 	text_printf(r->to, "Cores: %u", cores);
