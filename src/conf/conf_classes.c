@@ -39,7 +39,6 @@ static bool parse_header(const char *text, struct conf_class_term *term)
 static bool parse_term(const char *word, struct conf_classes *classes)
 {
 	unsigned class = classes->count - 1;
-
 	uint64_t *ms = &classes->class[class].target_ms;
 
 	if (strncmp(word, "target:", 7) == 0) /* 500ms or 2s */

@@ -81,21 +81,27 @@ void conf_value_print(const struct conf_key *key, const void *base, struct text 
 	text_puts(to, choice->name);
 }
 
-void conf_value_describe(const struct conf_key *key, struct text *to)
+static void describe_text(const struct conf_key *key, struct text *to)
 {
 	char policies[256];
 
-	if (key->type == CONF_TYPE_TEXT && key->form) {
+	if (key->form) {
 		text_printf(to, "%s%s", key->form, key->min ? "" : ", or nothing");
-	} else if (key->type == CONF_TYPE_TEXT && key->is_valid) {
+	} else if (key->is_valid) {
 		policy_list(policies, sizeof policies);
 		text_printf(to, "one of %s", policies);
-	} else if (key->type == CONF_TYPE_TEXT) {
+	} else {
 		text_printf(to, "text of %sat most %zu bytes", key->min ? "at least one and " : "",
 		            key->size - 1);
 	}
-	if (key->type == CONF_TYPE_TEXT)
+}
+
+void conf_value_describe(const struct conf_key *key, struct text *to)
+{
+	if (key->type == CONF_TYPE_TEXT) {
+		describe_text(key, to);
 		return;
+	}
 	for (const struct conf_choice *c = key->choices; c && c->name; c++)
 		text_printf(to, "%s%s",
 		            c == key->choices ? ""
@@ -282,8 +288,7 @@ bool conf_are_formats(const char *value)
 	const char *name;
 
 	for (size_t n; (n = next_field(&value, &name));)
-		if (!(n == 3 && memcmp(name, "png", n) == 0) &&
-		    !(n == 4 && memcmp(name, "webp", n) == 0))
+		if (!conf_fields_have("png webp", name, n))
 			return false;
 	return true;
 }
