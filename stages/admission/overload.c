@@ -147,17 +147,16 @@ void overload_change(struct overload *o, const struct overload_params *p, uint64
 	double capacity = o->control.capacity;
 
 	o->params = *p;
+	if (starts) {
+		start_classes(o, now_ns);
+		o->control.capacity = capacity;
+	}
 	set_times(o);
 	for (unsigned i = 0; i < p->class_count; i++) {
 		o->control.class[i].target_s = p->target_s[i];
 		if (o->class[i].degrade.level > p->degrade_steps)
 			o->class[i].degrade.level = p->degrade_steps;
 	}
-	if (!starts)
-		return;
-	start_classes(o, now_ns);
-	set_times(o);
-	o->control.capacity = capacity;
 }
 
 /* ---- work that was admitted ---- */
