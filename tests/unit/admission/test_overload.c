@@ -14,6 +14,15 @@
 #include "conf/conf.h"
 #include "support/overload_sim.h"
 
+/* For a minute of that load the target holds, and at least 90 % of the capacity is used. */
+static void run_minute(const char *what, double factor)
+{
+	sim_run(60, factor * sim_capacity(), 0);
+	sim_report(what);
+	assert_true(sim_p90(0) < 1.2);
+	assert_true(sim_goodput(60) > 0.9 * sim_capacity());
+}
+
 /* ---- backlog ---- */
 
 static void nothing_is_refused_below_the_capacity(void **state)
@@ -101,10 +110,7 @@ static void welsh_needs_seconds_to_meet_its_target(void **state)
 	sim_report("welsh, first 10 s");
 	assert_true(sim_p90(0) > 2 && sim_p90(0) < 6); /* the limit of images in flight bounds it */
 	sim_run(20, 10 * sim_capacity(), 0);
-	sim_run(60, 10 * sim_capacity(), 0);
-	sim_report("welsh, then");
-	assert_true(sim_p90(0) < 1.2);
-	assert_true(sim_goodput(60) > 0.9 * sim_capacity());
+	run_minute("welsh, then", 10);
 }
 
 static void a_mended_rate_converges(void **state)
@@ -116,10 +122,7 @@ static void a_mended_rate_converges(void **state)
 		sim_begin(CONF_CONTROLLER_RATE, 1);
 		sim_run(20, factors[i] * sim_capacity(), 0);
 		sim_report("rate, first 20 s");
-		sim_run(60, factors[i] * sim_capacity(), 0);
-		sim_report("rate, then");
-		assert_true(sim_p90(0) < 1.2);
-		assert_true(sim_goodput(60) > 0.9 * sim_capacity());
+		run_minute("rate, then", factors[i]);
 	}
 }
 
@@ -134,10 +137,7 @@ static void codel_keeps_the_queue_short_at_light_overload(void **state)
 	assert_int_equal(sim.refused[0], 0);
 	sim_run(30, 1.2 * sim_capacity(), 0);
 	sim_report("codel, first 30 s");
-	sim_run(60, 1.2 * sim_capacity(), 0);
-	sim_report("codel, then");
-	assert_true(sim_p90(0) < 1.2);
-	assert_true(sim_goodput(60) > 0.9 * sim_capacity());
+	run_minute("codel, then", 1.2);
 }
 
 /* A priority is a hash of the client: within an hour the same clients are refused. */
@@ -150,10 +150,7 @@ static void dagor_refuses_the_same_clients(void **state)
 	sim.clients = 600;
 	sim_run(120, 2 * sim_capacity(), 0);
 	sim_report("dagor, first 120 s");
-	sim_run(60, 2 * sim_capacity(), 0);
-	sim_report("dagor, then");
-	assert_true(sim_p90(0) < 1.2);
-	assert_true(sim_goodput(60) > 0.9 * sim_capacity());
+	run_minute("dagor, then", 2);
 	for (unsigned i = 0; i < sim.clients; i++)
 		served += sim.served[i] > 0.25; /* of 0.4 s that each asks for */
 	if (getenv("VERBOSE"))
@@ -286,14 +283,17 @@ static void announced_uploads_of_a_client_that_completes_them_count(void **state
 
 /* ---- clients and sizes ---- */
 
-/* 5 % of the files take 14 times as long as the others. */
-static void begin_crowd(unsigned clients)
+#define LARGE 14
+#define LARGE_12_MP 3.6 /* as pictures of 12 megapixels do */
+
+/* 5 % of the files take `large` times as long as the others. */
+static void begin_crowd(unsigned clients, double large)
 {
 	sim_begin(CONF_CONTROLLER_BACKLOG, 1);
 	sim.clients = clients;
 	sim.large_share = 0.05;
-	sim.large = 14;
-	sim.service_s = 0.01 / (0.95 + 0.05 * 14);
+	sim.large = large;
+	sim.service_s = 0.01 / (0.95 + 0.05 * large);
 }
 
 static double refused_share(bool is_large)
@@ -309,7 +309,7 @@ static void large_files_are_refused_as_often_as_small_ones(void **state)
 	(void)state;
 	for (unsigned i = 0; i < COUNT_OF(clients); i++)
 		for (unsigned k = 0; k < COUNT_OF(factors); k++) {
-			begin_crowd(clients[i]);
+			begin_crowd(clients[i], LARGE);
 			sim_run(20, factors[k] * 200, 0);
 			sim_run(100, factors[k] * 200, 0);
 			double small = refused_share(false), large = refused_share(true);
@@ -326,16 +326,13 @@ static void large_files_are_refused_as_often_as_small_ones(void **state)
 		}
 }
 
-/* Random arrivals, and large files that take 3.6 times as long, as 12 megapixels do. */
 static void nothing_is_refused_near_the_capacity(void **state)
 {
 	static const unsigned clients[] = { 0, 1, 20, 600 };
 
 	(void)state;
 	for (unsigned i = 0; i < COUNT_OF(clients); i++) {
-		begin_crowd(clients[i]);
-		sim.large = 3.6;
-		sim.service_s = 0.01 / (0.95 + 0.05 * 3.6);
+		begin_crowd(clients[i], LARGE_12_MP);
 		sim_run(300, 0.95 * 200, 0);
 		sim_report("0.95");
 		assert_int_equal(sim.refused[0], 0);
@@ -346,9 +343,7 @@ static void nothing_is_refused_near_the_capacity(void **state)
 static void a_jump_of_the_load_is_met_at_once(void **state)
 {
 	(void)state;
-	begin_crowd(600);
-	sim.large = 3.6;
-	sim.service_s = 0.01 / (0.95 + 0.05 * 3.6);
+	begin_crowd(600, LARGE_12_MP);
 	sim_run(60, 0.7 * 200, 0);
 	sim_run(5, 1.4 * 200, 0);
 	sim_report("first 5 s of a jump");
@@ -372,17 +367,15 @@ static void each_size_keeps_the_target(void **state)
 
 	(void)state;
 	for (unsigned k = 0; k < COUNT_OF(factors); k++) {
-		begin_crowd(20);
+		begin_crowd(20, LARGE_12_MP);
 		sim.is_srpt = true;
-		sim.large = 3.6;
-		sim.service_s = 0.01 / (0.95 + 0.05 * 3.6);
 		sim_run(5, factors[k] * 200, 0);
 		sim_run(5, factors[k] * 200, 0);
 		if (getenv("VERBOSE"))
 			printf("load %g: p90 of large ones %.2f s after 5 s\n", factors[k],
 			       sim_p90_of_size(true));
 		assert_true(sim_p90_of_size(true) < 1.2);
-		begin_crowd(20);
+		begin_crowd(20, LARGE);
 		sim.is_srpt = true;
 		sim_run(60, factors[k] * 200, 0);
 		sim_run(100, factors[k] * 200, 0);
@@ -404,7 +397,7 @@ static void a_client_that_asks_for_little_is_admitted(void **state)
 
 	(void)state;
 	for (unsigned k = 0; k < COUNT_OF(factors); k++) {
-		begin_crowd(600);
+		begin_crowd(600, LARGE);
 		sim.rare_s = 60;
 		sim_run(20, factors[k] * 200, 0);
 		sim_run(900, factors[k] * 200, 0);
@@ -420,7 +413,7 @@ static void a_client_that_asks_for_little_is_admitted(void **state)
 static void a_client_with_large_files_gets_its_share(void **state)
 {
 	(void)state;
-	begin_crowd(100);
+	begin_crowd(100, LARGE);
 	sim.rare_s = 0.05; /* 20 a second are more than the machine can serve */
 	sim_run(20, 4 * 200, 0);
 	sim_run(300, 4 * 200, 0);
@@ -438,7 +431,7 @@ static void a_client_that_returns_in_time_is_admitted(void **state)
 
 	(void)state;
 	for (unsigned k = 0; k < COUNT_OF(factors); k++) {
-		begin_crowd(100);
+		begin_crowd(100, LARGE);
 		sim.rare_s = 0.05;
 		sim.does_rare_heed = true;
 		sim_run(20, factors[k] * 200, 0);
