@@ -28,7 +28,7 @@
 #include "telemetry/process.h"
 
 #define DECODE_PROGRAM "darkroom-decode"
-#define DECODE_MAX 16 /* pictures at a time; more cores rarely have so many */
+#define DECODE_MAX 16 /* pictures at a time; more come together rarely, also with more cores */
 
 static struct {
 	struct http_server http;
