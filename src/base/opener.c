@@ -6,19 +6,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "check.h"
-
-/* Room for the one descriptor of an answer. */
-union control {
-	struct cmsghdr align;
-	char data[CMSG_SPACE(sizeof(int))];
-};
+#include "fd_message.h"
 
 static struct {
 	int fd; /* -1: there is no process */
@@ -41,27 +35,6 @@ static int open_here(const char *path, enum opener_use use)
 
 /* ---- the process ---- */
 
-/* Sends the descriptor or the error. Returns whether the other end is still there. */
-static bool reply(int socket, int fd)
-{
-	int err = fd < 0 ? fd : 0;
-	struct iovec iov = { &err, sizeof err };
-	union control control = { .data = { 0 } };
-	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1 };
-
-	if (fd >= 0) {
-		message.msg_control = &control;
-		message.msg_controllen = sizeof control;
-		struct cmsghdr *c = CMSG_FIRSTHDR(&message);
-
-		*c = (struct cmsghdr){ .cmsg_level = SOL_SOCKET,
-			               .cmsg_type = SCM_RIGHTS,
-			               .cmsg_len = CMSG_LEN(sizeof fd) };
-		memcpy(CMSG_DATA(c), &fd, sizeof fd);
-	}
-	return sendmsg(socket, &message, MSG_NOSIGNAL) == sizeof err;
-}
-
 /* Answers until the other end is closed: by opener_stop() or by the end of that process. */
 static void serve(void *arg)
 {
@@ -69,9 +42,10 @@ static void serve(void *arg)
 
 	(void)arg;
 	while (recv(0, &index, 1, 0) == 1 && index < opener.count) {
-		int fd = open_here(opener.file[index].path, opener.file[index].use);
+		int fd = open_here(opener.file[index].path, opener.file[index].use),
+		    err = fd < 0 ? fd : 0;
 
-		if (!reply(0, fd))
+		if (!fd_message_send(0, &err, sizeof err, fd))
 			break;
 		if (fd >= 0)
 			close(fd);
@@ -127,24 +101,10 @@ void opener_stop(void)
 /* Receives an answer. Returns the descriptor or -errno. */
 static int receive(void)
 {
-	int err, fd = -1;
-	struct iovec iov = { &err, sizeof err };
-	union control control;
-	struct msghdr message = { .msg_iov = &iov,
-		                  .msg_iovlen = 1,
-		                  .msg_control = &control,
-		                  .msg_controllen = sizeof control };
-	ssize_t n;
+	int err = 0, fd;
 
-	do
-		n = recvmsg(opener.fd, &message, MSG_CMSG_CLOEXEC);
-	while (n < 0 && errno == EINTR);
-	if (n != sizeof err)
+	if (fd_message_receive(opener.fd, &err, sizeof err, 0, &fd))
 		return -ECHILD;
-	struct cmsghdr *c = CMSG_FIRSTHDR(&message);
-
-	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
-		memcpy(&fd, CMSG_DATA(c), sizeof fd);
 	/* No descriptor and no error: this process may have too many. */
 	return err ? err : fd < 0 ? -EMFILE : fd;
 }

@@ -23,6 +23,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/fd_message.h"
 #include "log/log.h"
 
 #define NAME "darkroom-decode"
@@ -99,36 +100,15 @@ _Noreturn static void execute(const char *program, int control)
 	_exit(EXIT_FAILURE);
 }
 
-/* Receives a notice and its descriptor, or -1. Returns 0 or -errno; -EAGAIN: there is none. */
-static int receive(struct jail_notice *notice, int *fd)
-{
-	struct iovec iov = { notice, sizeof *notice };
-	union {
-		struct cmsghdr align;
-		char data[CMSG_SPACE(sizeof(int))];
-	} control;
-	struct msghdr message = { .msg_iov = &iov,
-		                  .msg_iovlen = 1,
-		                  .msg_control = &control,
-		                  .msg_controllen = sizeof control };
-	ssize_t n = recvmsg(jail.control, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-
-	*fd = -1;
-	if (n != sizeof *notice)
-		return n < 0 ? -errno : -EPIPE;
-	struct cmsghdr *c = CMSG_FIRSTHDR(&message);
-
-	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
-		memcpy(fd, CMSG_DATA(c), sizeof *fd);
-	return 0;
-}
-
 /* Waits until the program tells what it can decode. Returns 0 or -errno. */
 static int wait_for_program(uint32_t wanted)
 {
 	struct pollfd p = { .fd = jail.control, .events = POLLIN };
 	struct jail_notice notice;
-	int fd, err = poll(&p, 1, START_MS) == 1 ? receive(&notice, &fd) : -ETIMEDOUT;
+	int fd, err = poll(&p, 1, START_MS) == 1
+	                      ? fd_message_receive(jail.control, &notice, sizeof notice,
+	                                           MSG_DONTWAIT, &fd)
+	                      : -ETIMEDOUT;
 
 	if (err)
 		return err;
@@ -212,7 +192,7 @@ static void take_notices(void)
 	struct jail_notice notice;
 	int fd;
 
-	while (receive(&notice, &fd) == 0) {
+	while (fd_message_receive(jail.control, &notice, sizeof notice, MSG_DONTWAIT, &fd) == 0) {
 		struct jail_slot *s = notice.slot >= 0 && (unsigned)notice.slot < jail.slot_count
 		                              ? &jail.slot[notice.slot]
 		                              : NULL;

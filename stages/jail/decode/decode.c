@@ -17,7 +17,6 @@
 #include <signal.h>
 #include <stddef.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -29,6 +28,7 @@
 
 #include "arena.h"
 #include "base/check.h"
+#include "base/fd_message.h"
 #include "codec.h"
 
 #if defined __x86_64__
@@ -194,30 +194,6 @@ _Noreturn static void run_child(int socket, int slot, pid_t zygote)
 
 /* ---- the zygote ---- */
 
-/* Returns whether the daemon is still there. */
-static bool notify(const struct jail_notice *notice, int fd)
-{
-	struct jail_notice copy = *notice;
-	struct iovec iov = { &copy, sizeof copy };
-	union {
-		struct cmsghdr align;
-		char data[CMSG_SPACE(sizeof(int))];
-	} control = { .data = { 0 } };
-	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1 };
-
-	if (fd >= 0) {
-		message.msg_control = &control;
-		message.msg_controllen = sizeof control;
-		struct cmsghdr *c = CMSG_FIRSTHDR(&message);
-
-		*c = (struct cmsghdr){ .cmsg_level = SOL_SOCKET,
-			               .cmsg_type = SCM_RIGHTS,
-			               .cmsg_len = CMSG_LEN(sizeof fd) };
-		memcpy(CMSG_DATA(c), &fd, sizeof fd);
-	}
-	return sendmsg(JAIL_CONTROL_FD, &message, MSG_NOSIGNAL) == sizeof copy;
-}
-
 /* Starts a child for the slot, and tells the daemon. Returns its process id, or -1. */
 static pid_t start_child(int slot, pid_t self)
 {
@@ -231,7 +207,8 @@ static pid_t start_child(int slot, pid_t self)
 		run_child(pair[1], JAIL_CONTROL_FD + 1 + slot, self);
 	close(pair[1]);
 	const struct jail_notice notice = { .slot = slot, .pid = pid };
-	bool is_there = pid > 0 && notify(&notice, pair[0]);
+	bool is_there =
+		pid > 0 && fd_message_send(JAIL_CONTROL_FD, &notice, sizeof notice, pair[0]);
 
 	close(pair[0]);
 	return is_there ? pid : -1;
@@ -246,7 +223,7 @@ static int run_zygote(int slots)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (!begin.formats || !lock_zygote())
 		return EXIT_NOTHING;
-	if (!notify(&begin, -1))
+	if (!fd_message_send(JAIL_CONTROL_FD, &begin, sizeof begin, -1))
 		return EXIT_FAILURE;
 	for (k = 0; k < slots; k++)
 		if ((pid[k] = start_child(k, self)) < 0)
