@@ -34,7 +34,7 @@
 #define READY_MAX_MS 10000
 #define SILENCE_MAX_MS 2000
 #define ROWS_MAX 64 /* of a plane, read by one call */
-/* So many crashes within this time, and the format is switched off for the same time: something is
+/* This number of crashes within this time switches the format off for the same time. Something is
  * wrong with its library, or somebody looks for a way in. */
 #define CRASHES_MAX 20
 #define CRASHES_NS (60 * NS_PER_S)

@@ -6,8 +6,8 @@
  *
  *	crash, never answer, answer nonsense    its picture fails; jail_fault
  *	write wrong pixels                      they are the picture of who sent the file
- *	use much CPU time                       it is charged to the picture; cpu_ms ends the
- *process keep something for the next picture     there is none: it ends, and its slot is wiped
+ *	use much CPU time                       the picture is charged; cpu_ms ends the process
+ *	keep something for the next picture     there is none: it ends, and its slot is wiped
  *
  * The pixels are read after the process has ended, when nobody can change them. Any thread; a job
  * belongs to one thread at a time.
@@ -23,9 +23,9 @@
 #include "jail_protocol.h"
 
 /*
- * Starts the program, for up to so many pictures at a time. Does nothing with formats = 0, a bit
- * for each enum file_format. Call it before the sandbox and before any thread. Returns 0, or -errno
- * with the reason logged; then no format can be decoded.
+ * Starts the program, which decodes up to `slots` pictures at a time. `formats` has a bit for each
+ * enum file_format; 0 starts nothing. Call it before the sandbox and before any thread. Returns 0,
+ * or -errno with the reason logged; then no format can be decoded.
  */
 int jail_start(const char *program, uint32_t formats, unsigned slots);
 

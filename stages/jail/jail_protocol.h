@@ -4,10 +4,10 @@
  * Every process of darkroom-decode has one socket of whole messages (SOCK_SEQPACKET). A slot is a
  * sealed memfd: a file at its start, and the planes behind it at the next page.
  *
- *	darkroom-decode -> daemon  struct jail_notice; with the socket of a new child if it names
- *one daemon -> child            struct jail_request, once child -> daemon            struct
- *jail_reply; after JAIL_MORE it waits for one byte child -> daemon            end of file: no
- *process can write the slot any more
+ *	darkroom-decode -> daemon  struct jail_notice, with the socket of the child that it names
+ *	daemon -> child            struct jail_request, once
+ *	child -> daemon            struct jail_reply; after JAIL_MORE it waits for one byte
+ *	child -> daemon            end of file: no process can write the slot any more
  *
  * A child is not believed: the daemon knows everything but the status and the size of the profile.
  */
@@ -21,7 +21,7 @@
 #define JAIL_SLOTS_MAX 64
 #define JAIL_PAGE ((uint64_t)4096)
 #define JAIL_SLOT_BYTES (UINT64_C(1) << 36) /* of addresses: only what is written takes memory */
-/* A child asks for another turn after so many pixels of the file, about 5 ms. */
+/* Pixels of the file after which a child asks for another turn, about 5 ms. */
 #define JAIL_TURN_PIXELS 200000
 
 enum jail_status {
@@ -43,7 +43,7 @@ struct jail_request {
 	uint32_t plane_count;   /* 1: grey; 3: red, green, blue */
 	uint32_t reduce;        /* samples of a side that become one */
 	uint32_t background;    /* 0xRRGGBB, behind what is transparent */
-	uint32_t cpu_ms;        /* the child ends after so much CPU time */
+	uint32_t cpu_ms;        /* CPU time after which the child ends */
 	uint32_t zero;
 	uint64_t source_bytes, arena_bytes;
 	uint64_t icc_max; /* a larger profile is dropped */

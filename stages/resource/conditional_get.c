@@ -94,7 +94,7 @@ static bool has_version(const struct conn *c, const struct validity *v)
 	       memcmp(query.data + name, v->etag + 1, IMAGE_VERSION_MAX - 1) == 0;
 }
 
-/* Appends how long caches may keep a variant, of which the image has so much time left. */
+/* Appends how long caches may keep a variant. left: seconds until the image ends. */
 static void add_caching(struct conn *c, const struct validity *v, time_t left)
 {
 	bool is_fixed = has_version(c, v);

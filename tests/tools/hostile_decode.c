@@ -47,7 +47,7 @@ static void answer(const struct codec_job *job, uint32_t width, uint64_t icc)
 		_exit(1);
 }
 
-/* System calls that a decoder does not need: about files, sockets and processes, */
+/* System calls that a decoder does not need: about files, sockets and processes. */
 static void call(int act, const struct codec_job *job)
 {
 	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = 0x5000 };
@@ -79,7 +79,7 @@ static void call(int act, const struct codec_job *job)
 		syscall(SYS_unlinkat, AT_FDCWD, "x", 0);
 }
 
-/* about memory and signals, by other ways into the kernel, and the clock. */
+/* The same: about memory and signals, by other ways into the kernel, and the clock. */
 static void call_more(int act, const struct codec_job *job)
 {
 	struct itimerval never = { 0 };

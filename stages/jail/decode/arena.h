@@ -11,8 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Makes so many more bytes usable, and ends what was left before. Returns whether that is possible.
- */
+/* Makes this number of bytes usable beside those in use, and no others. Returns whether that is
+ * possible. */
 bool arena_grow(uint64_t bytes);
 
 /* Returns whether an allocation has failed. */

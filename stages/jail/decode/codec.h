@@ -52,7 +52,7 @@ enum jail_status codec_png(struct codec_job *job);
 bool codec_webp_load(void);
 enum jail_status codec_webp(struct codec_job *job);
 
-/* Begins rows of so many samples of 1 to 4 channels, each reduced by this factor. Returns whether
+/* Begins rows of `width` samples of 1 to 4 channels, each reduced by this factor. Returns whether
  * they are what the request asks for, and there is memory. */
 bool codec_rows_begin(struct codec_job *job, uint32_t width, uint32_t channels, uint32_t reduce);
 void codec_row(struct codec_job *job, const uint8_t *row);
