@@ -144,13 +144,15 @@ int jail_start(const char *program, uint32_t formats, unsigned slots)
 	int err = 0;
 
 	assert(jail.control < 0 && slots <= JAIL_SLOTS_MAX);
-	for (jail.slot_count = 0; formats && jail.slot_count < slots && !err;) {
+	if (!formats)
+		return 0;
+	for (jail.slot_count = 0; jail.slot_count < slots && !err;) {
 		err = make_slot(&jail.slot[jail.slot_count]);
 		jail.slot_count += !err;
 	}
-	if (formats && !err)
+	if (!err)
 		err = access(program, X_OK) ? -errno : start_program(program);
-	if (formats && !err)
+	if (!err)
 		err = wait_for_program(formats);
 	if (!err)
 		return 0;
@@ -393,13 +395,7 @@ static enum jail_result take_reply(struct jail_job *job, const struct jail_reply
 
 void jail_job_begin(struct jail_job *job)
 {
-	job->slot = NULL;
-	job->socket = -1;
-	job->fault = 0;
-	job->turns = 0;
-	job->cpu_ns = job->charged_ns = job->icc_bytes = 0;
-	job->is_paused = job->has_reply = job->has_ended = false;
-	job->waited_ms = 0;
+	*job = (struct jail_job){ .request = job->request, .source = job->source };
 }
 
 enum jail_result jail_job_advance(struct jail_job *job)

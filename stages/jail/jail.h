@@ -59,7 +59,7 @@ struct jail_job {
 
 	/* private */
 	struct jail_slot *slot; /* NULL: it waits for one */
-	int socket;             /* of the process; -1: none */
+	int socket;             /* of the process; after a slot was taken */
 	int32_t pid;
 	bool is_paused, has_reply, has_ended;
 	uint64_t charged_ns; /* of the CPU time, all in all */
@@ -67,7 +67,7 @@ struct jail_job {
 	struct jail_reply reply;
 };
 
-/* Begins a job, whose private members are 0. It must end with jail_job_end(). */
+/* Begins a job: sets all but the members of the caller. It must end with jail_job_end(). */
 void jail_job_begin(struct jail_job *job);
 
 /* Waits for the process, for up to 2 ms. Call it while it returns JAIL_JOB_MORE; between two calls

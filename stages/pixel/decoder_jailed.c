@@ -10,12 +10,12 @@
 #define REDUCE_MAX 64U
 #define TIME_SLACK_MS 500 /* the daemon's own limit is noticed first, and names the key */
 
-static enum decoder_result fail(struct decoder *d, enum decoder_fault fault, const char *format)
+static enum decoder_result fail(struct decoder *d, enum decoder_fault fault, const char *what)
 {
 	const char *name = file_format_name(d->header.format);
 
 	d->fault = fault;
-	snprintf(d->fault_text, sizeof d->fault_text, "%s%s", name, format);
+	snprintf(d->fault_text, sizeof d->fault_text, "%s%s", name, what);
 	decoder_close(d);
 	return DECODER_FAILED;
 }

@@ -54,8 +54,6 @@ static bool allow_only(const long *calls, unsigned count)
 {
 	struct sock_filter code[2 * CALLS_MAX + 5];
 	unsigned short n = 0;
-	const struct sock_fprog program = { .filter = code };
-	struct sock_fprog p = program;
 
 	code[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
 	                                         offsetof(struct seccomp_data, arch));
@@ -69,8 +67,9 @@ static bool allow_only(const long *calls, unsigned count)
 		code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
 	}
 	code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
-	p.len = n;
-	return ARCHITECTURE != 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &p) == 0;
+	const struct sock_fprog program = { .len = n, .filter = code };
+
+	return ARCHITECTURE != 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
 /* What the zygote needs, and its children before they read a file. */
