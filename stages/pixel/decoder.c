@@ -402,8 +402,6 @@ static void read_header(struct decoder *d)
 
 enum decoder_result decoder_open(struct decoder *d, const uint8_t *file, size_t size)
 {
-	enum file_format format = file_format_of(file, size);
-
 	assert(d->state == DECODER_CLOSED);
 	d->fault = 0;
 	d->has_lost = d->has_ended_early = d->stop_on_loss = false;
@@ -411,11 +409,11 @@ enum decoder_result decoder_open(struct decoder *d, const uint8_t *file, size_t 
 	d->state = DECODER_HEADER;
 	d->source = file;
 	d->source_size = size;
-	d->is_jailed = format == FILE_PNG || format == FILE_WEBP;
+	file_header_read(&d->header, file, size);
+	d->is_jailed = d->header.format == FILE_PNG || d->header.format == FILE_WEBP;
 	d->child_ns = 0;
 	if (d->is_jailed) {
 		d->has_entropy = false;
-		file_header_read(&d->header, file, size);
 		return decoder_jailed_open(d);
 	}
 	if (setjmp(d->errors.failed)) {

@@ -246,15 +246,14 @@ static void read_markers(struct metadata *m, const uint8_t *jpeg, size_t size)
 
 void metadata_read(struct metadata *m, const uint8_t *file, size_t size)
 {
-	enum file_format format = file_format_of(file, size);
 	struct file_header h;
 
 	memset(m, 0, sizeof(*m));
 	m->orientation = ORIENT_UPRIGHT;
-	if (format != FILE_PNG && format != FILE_WEBP) {
-		read_markers(m, file, size);
+	file_header_read(&h, file, size);
+	if (h.format == FILE_PNG || h.format == FILE_WEBP) {
+		read_header(m, &h);
 		return;
 	}
-	file_header_read(&h, file, size);
-	read_header(m, &h);
+	read_markers(m, file, size);
 }
