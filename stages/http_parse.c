@@ -146,7 +146,6 @@ static enum conn_state decide_upload(struct visit *v, struct conn *c)
 static bool check_route(struct visit *v, struct conn *c)
 {
 	struct request *r = &c->request;
-
 	unsigned audience = c->kind == CONN_ADMIN ? ROUTE_ADMIN : ROUTE_PUBLIC;
 
 	if (app(v)->http->listeners.admin.is_on_public)

@@ -101,12 +101,12 @@ void image_json(struct json *j, const struct image *image, bool is_stored)
 	metadata_json(j, &image->upload->metadata);
 	if (image->is_damaged)
 		json_bool(j, "damaged", true);
-	if (image->upload->level) /* what was cheapened or left out */
+	if (image->upload->level) { /* what was cheapened or left out */
 		json_array(j, STORED_DEGRADED);
-	for (unsigned i = 0; i < image->upload->level; i++)
-		json_string(j, NULL, image->upload->epoch->degrade.step[i].text);
-	if (image->upload->level)
+		for (unsigned i = 0; i < image->upload->level; i++)
+			json_string(j, NULL, image->upload->epoch->degrade.step[i].text);
 		json_array_end(j);
+	}
 	if (is_stored) {
 		image_placeholder_json(j, image);
 		variants_json(j, image);
