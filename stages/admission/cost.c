@@ -16,10 +16,9 @@
 #define PIXELS_PER_BYTE 4  /* of a typical photograph */
 #define MADE_TYPICAL 640e3 /* pixels of a variant that fills a screen */
 
-/* How many pixels of a JPEG take the time of one: of a PNG or a lossless WebP, and of a lossy WebP.
- */
-#define PIXELS_LOSSLESS 40
-#define PIXELS_LOSSY 14
+/* Pixels of a JPEG that take as long as one pixel of another format. */
+#define PIXELS_LOSSLESS 40 /* PNG, lossless WebP */
+#define PIXELS_LOSSY 14    /* lossy WebP */
 
 /* JPEG (ITU-T T.81, table B.1) */
 #define MARKER_SOS 0xda

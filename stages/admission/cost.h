@@ -23,8 +23,8 @@ struct cost_facts {
 	uint64_t bytes;
 	unsigned width, height; /* in the file; 0: not known */
 	bool is_progressive;
-	double pixels, made; /* of the picture, as many as a JPEG of that time has; and of the one
-	                        from which its variants are made */
+	double pixels; /* of a JPEG that takes as long to decode */
+	double made;   /* pixels of the picture from which the variants are made */
 };
 
 struct cost {
