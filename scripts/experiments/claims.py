@@ -225,11 +225,8 @@ def batching_saves_cpu(results):
 
 def _misses(results, a, b, kinds):
     """Returns the ratios of misses per image, summed over these kinds, by round."""
-    rounds = {name: {run["round"]: sum(run["misses"]["all"][kind] for kind in kinds)
-                     for run in results.of("caches") if run["name"] == name} for name in (a, b)}
-    shared = [rounds[a][number] / rounds[b][number] for number in rounds[a]
-              if rounds[b].get(number)]
-    return Pairs(shared) if shared else None
+    return results.pairs(a, b, results.workloads("caches")[0],
+                         lambda run: sum(run["misses"]["all"][kind] for kind in kinds), "caches")
 
 
 CACHE_CLAIMS = (
@@ -323,71 +320,61 @@ def larger_cohorts_help(results):
                   expected="as many as 13 % more requests (Larus and Parkes, 5.1)")
 
 
-def _rounds(results, a, b):
+def _bottleneck(results, a, b, metric=r.ROUNDS):
     workload = results.workloads("bottleneck")[0]
-    return results.pairs(a, b, workload, r.ROUNDS, "bottleneck")
+    return results.pairs(a, b, workload, metric, "bottleneck")
 
 
 def passing_idle_stages_helps(results):
     policies = [policy for policy in synthetic.POLICIES if policy != "seda"]
     return _claim("With one bottleneck, each thread-per-core policy has more throughput if the "
                   "stages with little work are called directly.",
-                  [(policy, _rounds(results, f"{policy}, {synthetic.UNDERTHREADED}",
-                                    f"{policy}, {synthetic.NORMAL}"), MORE)
+                  [(policy, _bottleneck(results, f"{policy}, {synthetic.UNDERTHREADED}",
+                                        f"{policy}, {synthetic.NORMAL}"), MORE)
                    for policy in policies], expected="0.994 to 1.000 (Gordon, table 4.9)")
 
 
 def bottleneck_delays_other_paths(results):
     """Gordon 4.3.6: thread-per-core policies spend most of their time in the bottleneck, while
     queues build up elsewhere. The kernel limits the visits of pools."""
-    workload, mode = results.workloads("bottleneck")[0], synthetic.NORMAL
-
-    def medians(policy):
-        return {run["round"]: run["paths"][synthetic.TITLE]["p50_us"]
-                for run in results.runs("bottleneck", f"{policy}, {mode}", workload)}
-    pools, comparisons = medians("seda"), []
-    for policy in synthetic.POLICIES:
-        shared = [own / pools[number] for number, own in medians(policy).items()
-                  if pools.get(number)]
-        if policy != "seda" and shared:
-            comparisons.append((f"{policy} : seda", Pairs(shared), MORE))
+    mode = synthetic.NORMAL
     return _claim("With one bottleneck, requests whose path does not meet it are answered later under "
-                  "each thread-per-core policy than with pools.", comparisons,
+                  "each thread-per-core policy than with pools.",
+                  [(f"{policy} : seda", _bottleneck(
+                      results, f"{policy}, {mode}", f"seda, {mode}",
+                      lambda run: run["paths"][synthetic.TITLE]["p50_us"]), MORE)
+                   for policy in synthetic.POLICIES if policy != "seda"],
                   expected="queues elsewhere (Gordon, 4.3.6)")
 
 
 def quanta_help_other_paths(results):
     """What Gordon proposes in 4.3.6 and has not measured."""
-    workload = results.workloads("bottleneck")[0]
-    short, whole = synthetic.quantum(synthetic.QUANTA_US[0]), f"cohort, {synthetic.NORMAL}"
-    tails = [{run["round"]: run["paths"][synthetic.TITLE]["p99_us"]
-              for run in results.runs("bottleneck", name, workload)} for name in (short, whole)]
-    shared = [own / tails[1][number] for number, own in tails[0].items() if tails[1].get(number)]
+    short = synthetic.quantum(synthetic.QUANTA_US[0])
     return _claim(f"With one bottleneck and visits of at most {synthetic.QUANTA_US[0] / 1000:g} ms, "
                   "cohort has a shorter 99th percentile of the requests whose path does not meet it, "
                   "and still more throughput than pools.",
-                  [("99th percentile, limited : whole visits", Pairs(shared) if shared else None,
-                    LESS), ("throughput, limited : seda",
-                            _rounds(results, short, f"seda, {synthetic.NORMAL}"), MORE)],
+                  [("99th percentile, limited : whole visits", _bottleneck(
+                      results, short, f"cohort, {synthetic.NORMAL}",
+                      lambda run: run["paths"][synthetic.TITLE]["p99_us"]), LESS),
+                   ("throughput, limited : seda",
+                    _bottleneck(results, short, f"seda, {synthetic.NORMAL}"), MORE)],
                   expected="a limit is difficult to choose (Gordon, 4.3.6)")
 
 
 def larger_cohorts_save_cpu(results):
-    def cpu(gate):
-        return {run["round"]: run["cpu_ns"] / run["rounds"]
-                for run in results.runs("gates", gate, synthetic.COHORT_EVENTS)}
-    one = cpu("1")
     return _claim("Cohorts save CPU time of stages that read tables of their own.",
-                  [(f"{gate} : 1", Pairs([own / one[number] for number, own in cpu(gate).items()]),
-                    LESS) for gate in map(str, synthetic.GATES[1:])],
+                  [(f"{gate} : 1", results.pairs(
+                      str(gate), "1", synthetic.COHORT_EVENTS,
+                      lambda run: run["cpu_ns"] / run["rounds"], "gates"), LESS)
+                   for gate in synthetic.GATES[1:]],
                   expected="fewer cycles per instruction (Larus and Parkes, figure 7)")
 
 
 def overthreading_costs(results):
     return _claim("With one bottleneck, SEDA with a thread per core for each stage has less "
                   "throughput than with one thread for each idle stage.",
-                  [("overthreaded : normal", _rounds(results, f"seda, {synthetic.OVERTHREADED}",
-                                                     f"seda, {synthetic.NORMAL}"), LESS)],
+                  [("overthreaded : normal", _bottleneck(
+                      results, f"seda, {synthetic.OVERTHREADED}", f"seda, {synthetic.NORMAL}"), LESS)],
                   expected="0.724 (Gordon, table 4.9)")
 
 
@@ -395,8 +382,9 @@ def bottleneck_policies_are_alike(results):
     mode = synthetic.UNDERTHREADED
     return _claim("With one bottleneck, the other thread-per-core policies are within 2 % of color "
                   "in throughput.",
-                  [(f"{policy} : color", _rounds(results, f"{policy}, {mode}", f"color, {mode}"),
-                    WITHIN) for policy in synthetic.POLICIES if policy not in ("seda", "color")],
+                  [(f"{policy} : color",
+                    _bottleneck(results, f"{policy}, {mode}", f"color, {mode}"), WITHIN)
+                   for policy in synthetic.POLICIES if policy not in ("seda", "color")],
                   expected="0.863 to 0.959 (Gordon, table 4.9)")
 
 
@@ -437,7 +425,8 @@ CLAIMS = {"layouts": (replication_beats_partitioning,), "batching": (batching_sa
           "bottleneck": (passing_idle_stages_helps, overthreading_costs,
                          bottleneck_policies_are_alike, bottleneck_delays_other_paths,
                          quanta_help_other_paths),
-          "gates": (larger_cohorts_save_cpu,), "ring": (hand_over_is_cheap, hand_over_of_pools), "threads": (many_threads_cost,)}
+          "gates": (larger_cohorts_save_cpu,), "ring": (hand_over_is_cheap, hand_over_of_pools),
+          "threads": (many_threads_cost,)}
 
 
 def verdicts(results):

@@ -52,9 +52,10 @@ class Results:
 
     def pairs(self, a, b, workload, metric, kind="policies"):
         """Returns the ratios of a to b for the rounds that have both, or None without such a
-        round."""
-        mine = {run["round"]: run[metric.key] for run in self.runs(kind, a, workload)}
-        theirs = {run["round"]: run[metric.key] for run in self.runs(kind, b, workload)}
+        round. metric: or a function that returns the figure of a run."""
+        of = metric if callable(metric) else lambda run: run[metric.key]
+        mine = {run["round"]: of(run) for run in self.runs(kind, a, workload)}
+        theirs = {run["round"]: of(run) for run in self.runs(kind, b, workload)}
         shared = [mine[number] / theirs[number] for number in mine
                   if theirs.get(number) and mine[number]]
         return paired.Pairs(shared) if shared else None
