@@ -1,7 +1,9 @@
-"""Runs of darkroom-load and the paths of the programs.
+"""Runs of darkroom-load, the paths of the programs, and servers in Python.
 
 Environment: DARKROOM_LOAD and ANSWER_SERVER (binaries), and the variables of the daemon's tests."""
 
+import contextlib
+import http.server
 import json
 import os
 import pathlib
@@ -9,6 +11,7 @@ import pty
 import re
 import subprocess
 import sys
+import threading
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "tests" / "http"))
@@ -67,3 +70,31 @@ class Watched:
         os.close(self.terminal)
         output, _ = self.process.communicate(timeout=slow(60))
         return self.process.returncode, output
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    """A subclass has do_POST(), for what the answer server cannot do."""
+
+    protocol_version = "HTTP/1.1"
+
+    def read_body(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+
+    def answer(self, status, *headers):
+        self.send_response(status)
+        for name, value in [*headers, ("Content-Length", "0")]:
+            self.send_header(name, value)
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+@contextlib.contextmanager
+def serving(handler, **state):
+    """Runs a server, whose attributes are the state of its handlers, and url that of its images."""
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        vars(server).update(state, url=f"http://127.0.0.1:{server.server_port}/images")
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server
+        server.shutdown()

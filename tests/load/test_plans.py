@@ -2,16 +2,14 @@
 
 import collections
 import csv
-import http.server
 import os
 import re
 import statistics
-import threading
 import time
 
 import pytest
 
-from generator import Watched
+from generator import Handler, Watched, serving
 
 TIMES = ("intended", "start", "sent", "done")
 
@@ -207,45 +205,28 @@ def test_help(load):
 
 # ---- clients ----
 
-class Recorder(http.server.ThreadingHTTPServer):
+class Recorder(Handler):
     """Refuses the first request of each client, and records when it came and whose it was."""
-
-    daemon_threads = True
-
-    def __init__(self):
-        super().__init__(("127.0.0.1", 0), RecorderHandler)
-        self.seen = []
-
-
-class RecorderHandler(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
 
     def do_POST(self):  # noqa: N802
         client = self.headers["X-Forwarded-For"]
-        self.rfile.read(int(self.headers["Content-Length"]))
+        self.read_body()
         is_first = client not in [other for other, _ in self.server.seen]
         self.server.seen.append((client, time.monotonic()))
-        self.send_response(503 if is_first else 201)
         if is_first:
-            self.send_header("Retry-After", "2")
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    def log_message(self, *_):
-        pass
+            self.answer(503, ("Retry-After", "2"))
+        else:
+            self.answer(201)
 
 
 @pytest.fixture
 def recorder():
-    with Recorder() as made:
-        threading.Thread(target=made.serve_forever, daemon=True).start()
-        yield made
-        made.shutdown()
+    with serving(Recorder, seen=[]) as server:
+        yield server
 
 
 def of_recorder(load, recorder, files, *words):
-    done = load("-q", "--expect", "201,503", *words,
-                f"http://127.0.0.1:{recorder.server_port}/images", files)
+    done = load("-q", "--expect", "201,503", *words, recorder.url, files)
     assert (done.status, done.errors) == (0, "")
     return collections.Counter(client for client, _ in recorder.seen)
 

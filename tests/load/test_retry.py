@@ -2,7 +2,6 @@
 
 import contextlib
 import csv
-import http.server
 import re
 import threading
 
@@ -10,27 +9,17 @@ import pytest
 
 import pictures
 from darkroom import Daemon, eventually
+from generator import Handler, serving
 from nodes import free_port
 
 
-class Server(http.server.ThreadingHTTPServer):
+class FirstFails(Handler):
     """Closes the connection of each first upload, then answers with a new Location each time, or
     with one for each key."""
 
-    daemon_threads = True
-    knows_keys = True
-
-    def __init__(self):
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.lock, self.seen, self.answers = threading.Lock(), {}, 0
-
-
-class Handler(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
     def do_POST(self):  # noqa: N802
         key = self.headers["Idempotency-Key"]
-        self.rfile.read(int(self.headers["Content-Length"]))
+        self.read_body()
         with self.server.lock:
             is_first = key not in self.server.seen
             self.server.answers += 1
@@ -39,27 +28,18 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if is_first:
             self.close_connection = True
             return
-        self.send_response(201)
-        self.send_header("Location", f"/images/{number}")
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    def log_message(self, *_):
-        pass
+        self.answer(201, ("Location", f"/images/{number}"))
 
 
 @pytest.fixture
 def server():
-    with Server() as made:
-        threading.Thread(target=made.serve_forever, daemon=True).start()
+    with serving(FirstFails, lock=threading.Lock(), seen={}, answers=0, knows_keys=True) as made:
         yield made
-        made.shutdown()
 
 
 @pytest.mark.parametrize("words", [(), ("--form",)])
 def test_a_failed_upload_is_repeated_with_its_key(load, files, server, words):
-    url = f"http://127.0.0.1:{server.server_port}/images"
-    status, report = load.json("-n", 30, "--retry", "30s", *words, url, files)
+    status, report = load.json("-n", 30, "--retry", "30s", *words, server.url, files)
     assert status == 0 and report["ok"]
     assert report["retries"] == {"repeated": 30, "late": 30, "doubled": 0, "lost": 0}
     assert report["statuses"] == {"201": 30} and not any(report["errors"].values())
@@ -69,8 +49,7 @@ def test_a_failed_upload_is_repeated_with_its_key(load, files, server, words):
 
 def test_a_second_image_of_a_key_is_doubled(load, files, server):
     server.knows_keys = False
-    url = f"http://127.0.0.1:{server.server_port}/images"
-    status, report = load.json("-n", 10, "--retry", "30s", url, files)
+    status, report = load.json("-n", 10, "--retry", "30s", server.url, files)
     assert status == 1 and not report["ok"]
     assert report["retries"] == {"repeated": 10, "late": 10, "doubled": 10, "lost": 0}
     assert report["first_problem"].endswith(": stored twice")
