@@ -97,10 +97,11 @@ class History:
     def _keys(self):
         of_key, of_id = collections.defaultdict(set), collections.defaultdict(set)
         for o in self.of("upload"):
-            if o.key and o.status in (201, 202):
+            if o.status not in (201, 202):
+                continue
+            of_id[o.ident].add(o.name)
+            if o.key:
                 of_key[o.key].add(o.ident)
-            if o.status in (201, 202):
-                of_id[o.ident].add(o.name)
         for key, idents in of_key.items():
             if len(idents) > 1:
                 yield f"key {key}: {len(idents)} images were acknowledged"

@@ -3,7 +3,6 @@
 import pytest
 
 import s3_image
-
 from s3_stand_in import Store
 
 

@@ -166,7 +166,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         return None if name in self.server.store.ignores else self.headers.get(name)
 
     def refusal(self, store, key):
-        """Returns the answer to a PUT whose condition does not hold."""
+        """Returns the answer to a request whose condition does not hold, or None."""
         wanted = self.header("if-match")
         if store.is_plain and (wanted or self.header("if-none-match")):
             return error(501, "NotImplemented")
@@ -316,17 +316,18 @@ class Store:
         return 200, {**meta, "ETag": entity_tag(body),
                      "Last-Modified": email.utils.formatdate(modified, usegmt=True)}, body
 
-    def listed_tag(self, key):
-        return escape(entity_tag(self.objects[key][0]), {'"': "&quot;"})
+    def listed(self, key):
+        body, _, modified = self.objects[key]
+        tag = escape(entity_tag(body), {'"': "&quot;"})
+        changed = time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(modified))
+        return (f"<Contents><Key>{escape(key)}</Key><ETag>{tag}</ETag><LastModified>{changed}"
+                f"</LastModified><Size>{len(body)}</Size></Contents>")
 
     def list(self, query):
         prefix, after = query["prefix"], query.get("start-after", "")
         keys = sorted(key for key in self.objects if key.startswith(prefix) and key > after)
         count = min(1000, int(query["max-keys"]))
-        text = "".join(f"<Contents><Key>{escape(key)}</Key><ETag>{self.listed_tag(key)}</ETag>"
-                       "<LastModified>" + time.strftime(
-            "%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(self.objects[key][2])) +
-            f"</LastModified><Size>{len(self.objects[key][0])}</Size></Contents>" for key in keys[:count])
+        text = "".join(map(self.listed, keys[:count]))
         is_cut = str(len(keys) > count).lower()
         return 200, {"Content-Type": "application/xml"}, (
             '<?xml version="1.0" encoding="UTF-8"?>\n<ListBucketResult>'

@@ -19,7 +19,7 @@ import pytest
 
 import pictures
 import s3_gateway
-from client import Closed
+from client import Closed, form
 from darkroom import IS_SANITIZED, Daemon, eventually
 from history import NO_ANSWER, History, Operation, extra_images
 from s3_stand_in import Fault, Store
@@ -33,7 +33,6 @@ PAUSE_S = 14  # more than a node waits for another one's upload, and than any re
 SKEW_S = 90
 FAKETIME = pathlib.Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1")
 PICTURE = pictures.photo_jpeg(320, 240, 2)
-BOUNDARY = "history"
 
 
 # ---- the checks themselves ----
@@ -97,7 +96,7 @@ class Client(threading.Thread):
     def __init__(self, cluster, number):
         super().__init__(daemon=True)
         self.cluster, self.number, self.rng = cluster, number, random.Random(f"{SEED} {number}")
-        self.is_over, self.failure, self.sent, self.images = threading.Event(), None, 0, []
+        self.is_over, self.failure, self.sent = threading.Event(), None, 0
         self.start()
 
     def run(self):
@@ -176,10 +175,8 @@ class Cluster:
         return answer.status if answer else NO_ANSWER
 
     def upload(self, node, name, key):
-        part = f'Content-Disposition: form-data; name="f"; filename="{name}.jpg"'
-        body = b"".join([f"--{BOUNDARY}\r\n{part}\r\nContent-Type: image/jpeg\r\n\r\n".encode(),
-                         PICTURE, f"\r\n--{BOUNDARY}--\r\n".encode()])
-        headers = [("Content-Type", f"multipart/form-data; boundary={BOUNDARY}")]
+        content_type, body = form([("f", f"{name}.jpg", "image/jpeg", PICTURE)])
+        headers = [("Content-Type", content_type)]
         if self.is_early:
             headers.append(("Prefer", "respond-async"))
         if key:
