@@ -449,8 +449,6 @@ void machine_line(const void *address)
 	uint64_t wait = lines[i].free_ns > c->now ? lines[i].free_ns - c->now : 0;
 	uint64_t take = lines[i].owner == c ? machine.line_local : machine.line;
 
-	machine_stats.line_transfers += lines[i].owner != c;
-	machine_stats.line_waits_ns += wait;
 	lines[i].address = address;
 	lines[i].owner = c;
 	lines[i].free_ns = c->now + wait + take;

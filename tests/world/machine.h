@@ -60,7 +60,7 @@ struct machine_setting {
 extern struct machine_setting machine;
 
 extern struct machine_stats {
-	uint64_t threads, charges, switches, preemptions, wakes, line_transfers, line_waits_ns;
+	uint64_t threads, charges, switches, preemptions, wakes;
 } machine_stats;
 
 struct thread;
