@@ -39,6 +39,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/random.h"
 #include "conf/conf.h"
 #include "log/log.h"
 #include "policy/policy.h"
@@ -75,16 +76,16 @@ enum {
 
 struct item {
 	struct event event;
-	uint64_t begun_ns; /* of its round */
-	uint64_t random;   /* state; 0: its CPU times are fixed */
-	uint64_t choice;   /* state; gives the same paths with each policy */
+	uint64_t begun_ns;    /* of its round */
+	struct random random; /* its CPU times, unless they are fixed */
+	struct random choice; /* the same paths with each policy */
 	enum path path;
 	struct histogram rounds[PATH_COUNT];
 };
 
 static struct {
 	unsigned stages, bottleneck;
-	bool has_paths;
+	bool has_paths, is_random;
 	uint64_t spins[STAGE_COUNT_MAX];
 	size_t table_bytes;
 	unsigned char *table; /* of all stages, one after the other */
@@ -116,31 +117,25 @@ static double spins_per_us(void)
 /* Spins for the event's CPU time in a stage, of which that is the mean. */
 static void work(struct item *item, uint64_t mean)
 {
-	uint64_t x = item->random;
-
-	if (!x) {
+	if (!ring.is_random) {
 		spin(mean);
 		return;
 	}
-	x ^= x << 13;
-	x ^= x >> 7;
-	x ^= x << 17;
-	item->random = x;
-	spin((uint64_t)(-log(((double)(x >> 11) + 1) / 9007199254740993.0) * (double)mean));
+	double uniform = (double)((random_next(&item->random) >> 11) + 1) * 0x1p-53; /* (0, 1] */
+
+	spin((uint64_t)(-log(uniform) * (double)mean));
 }
 
 /* ---- the stages ---- */
 
 static void end_round(struct item *item, uint64_t now_ns)
 {
-	unsigned of_ten;
+	int of_ten = random_range(&item->choice, 0, 9);
 
 	atomic_fetch_add_explicit(&ring.rounds, 1, memory_order_relaxed);
 	if (atomic_load_explicit(&ring.is_measured, memory_order_relaxed))
 		histogram_add(&item->rounds[item->path], now_ns - item->begun_ns, 1);
 	item->begun_ns = now_ns;
-	item->choice = item->choice * 6364136223846793005u + 1442695040888963407u;
-	of_ten = (unsigned)(item->choice >> 33) % 10;
 	item->path = !ring.has_paths || of_ten < TITLES_OF_TEN ? TITLE
 	             : of_ten < TITLES_OF_TEN + TERM_OF_TEN    ? TERM
 	                                                       : TERMS;
@@ -367,11 +362,10 @@ static void measure(struct graph *g, const struct setting *s)
 	       (double)(to.rounds - from.rounds) / seconds, most, to.cpu_ns - from.cpu_ns,
 	       to.visits - from.visits, to.visits_empty - from.visits_empty);
 	print_times(&all, ",\"paths\":[");
-	for (unsigned p = 0; p < (s->has_paths ? PATH_COUNT : 1); p++) {
-		printf("%s{\"rounds\":%" PRIu64 ",", p ? "," : "", times[p].count);
-		print_times(&times[p], "}");
+	for (unsigned p = 0, count = s->has_paths ? PATH_COUNT : 1; p < count; p++) {
+		printf("{\"rounds\":%" PRIu64 ",", times[p].count);
+		print_times(&times[p], p + 1 < count ? "}," : "}]}\n");
 	}
-	printf("]%s\n", "}");
 }
 
 static int run(const struct setting *s)
@@ -382,6 +376,7 @@ static int run(const struct setting *s)
 
 	ring.stages = s->stages;
 	ring.has_paths = s->has_paths;
+	ring.is_random = s->random > 0;
 	ring.bottleneck = s->has_paths ? COMBINER : s->stages / 2;
 	ring.table_bytes = (size_t)s->table_kb << 10;
 	ring.table = calloc(s->stages, ring.table_bytes + 1);
@@ -400,8 +395,8 @@ static int run(const struct setting *s)
 	for (unsigned i = 0; i < s->events; i++) {
 		event_init(&ring.items[i].event, NULL);
 		ring.items[i].begun_ns = clock_ns();
-		ring.items[i].choice = i;
-		ring.items[i].random = s->random * (i + 1) * UINT64_C(0x9e3779b97f4a7c15);
+		ring.items[i].choice = random_stream(0, i);
+		ring.items[i].random = random_stream(s->random, i);
 		stage_push(graph_stage(g, 0), 0, &ring.items[i].event);
 	}
 	measure(g, s);
