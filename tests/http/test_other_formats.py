@@ -18,7 +18,7 @@ import pytest
 from PIL import Image, ImageCms
 
 import pictures
-from darkroom import Daemon, eventually, run
+from darkroom import eventually, run
 from store_files import directory_of, files_of
 from test_tokens import make
 
@@ -197,12 +197,10 @@ def test_variants_are_made_from_the_original_again(start, kind):
     less = start()
     image = upload(less, KINDS[kind][0]())
     less.stop()
-    daemon = Daemon(less.store, MORE)
-    try:
-        assert run("-o", f"server.root={less.store}", "store", "remake").returncode == 0
-        assert eventually(lambda: "tiny.jpg" in files_of(less.store, image["id"]))
-    finally:
-        daemon.stop()
+    daemon = start(MORE, store=less.store)
+    assert run("-o", f"server.root={less.store}", "store", "remake").returncode == 0
+    assert eventually(lambda: "tiny.jpg" in files_of(less.store, image["id"]))
+    daemon.stop()
     made = files_of(less.store, image["id"])
     assert made["tiny.jpg"] == whole["tiny.jpg"] and made["original.jpg"] == whole["original.jpg"]
 
@@ -213,11 +211,8 @@ def test_a_spooled_picture_is_processed_after_a_crash(start):
     assert answer.status == 202
     ident = answer.json()["images"][0]["id"]
     daemon.kill()
-    again = Daemon(daemon.store)
-    try:
-        assert eventually(lambda: again.get(f"/images/{ident}/thumb.jpg").status == 200)
-    finally:
-        again.stop()
+    again = start(store=daemon.store)
+    assert eventually(lambda: again.get(f"/images/{ident}/thumb.jpg").status == 200)
 
 
 # ---- refusals ----
