@@ -102,6 +102,23 @@ static void a_lower_class_makes_room_for_a_higher_one(void **state)
 
 /* ---- welsh ---- */
 
+/* Welsh 2002, 7.2.1: each interval counts 0.3, and the past 0.7. */
+static void the_percentile_is_smoothed(void **state)
+{
+	struct overload_size *size = &sim.overload.class[0].size[0];
+
+	(void)state;
+	sim_begin(CONF_CONTROLLER_WELSH, 1);
+	for (unsigned i = 0; i < 2; i++) {
+		for (size->count = 0; size->count < SIZE_SAMPLES_MIN; size->count++)
+			size->sample_us[size->count] = 1000000;
+		sim.overload.class[0].ended = size->count;
+		end_interval(&sim.overload, 0, 1);
+		assert_true(fabs(sim.overload.control.class[0].current_s -
+		                 (i == 0 ? 0.3 : 0.7 * 0.3 + 0.3)) < 1e-9);
+	}
+}
+
 static void welsh_needs_seconds_to_meet_its_target(void **state)
 {
 	(void)state;
@@ -557,6 +574,7 @@ int main(void)
 		cmocka_unit_test(a_doubled_service_time_is_found),
 		cmocka_unit_test(an_image_longer_than_the_target_is_admitted),
 		cmocka_unit_test(a_lower_class_makes_room_for_a_higher_one),
+		cmocka_unit_test(the_percentile_is_smoothed),
 		cmocka_unit_test(welsh_needs_seconds_to_meet_its_target),
 		cmocka_unit_test(a_mended_rate_converges),
 		cmocka_unit_test(codel_keeps_the_queue_short_at_light_overload),
