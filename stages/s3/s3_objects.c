@@ -35,6 +35,11 @@ static struct s3_op list_op(const char *prefix, const char *after, unsigned max)
 	return op;
 }
 
+time_t s3_age(const struct s3_op *op, time_t modified)
+{
+	return modified && op->date > modified ? op->date - modified : 0;
+}
+
 void s3_count_foreign(struct s3_client *c)
 {
 	counter_add_shared(&s3_client_counters(c)->foreign);
@@ -55,9 +60,7 @@ static bool read_answer(struct s3_client *c, struct s3_op *op, char last[S3_NAME
 		const struct s3_listed listed = { .key = key + cut,
 			                          .etag = list.etag,
 			                          .size = list.size,
-			                          .age_s = list.modified && op->date > list.modified
-			                                           ? op->date - list.modified
-			                                           : 0 };
+			                          .age_s = s3_age(op, list.modified) };
 
 		strcpy(last, key + cut);
 		if (list.is_plain && strlen(listed.key) < S3_KEY_MAX)

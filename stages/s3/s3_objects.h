@@ -28,7 +28,7 @@
 struct s3_listed {
 	const char *key;  /* of letters, digits and -._/, and shorter than S3_KEY_MAX */
 	uint64_t size;    /* UINT64_MAX: the store has not told it */
-	time_t age_s;     /* since it was put, by the store's clock alone; 0: unknown */
+	time_t age_s;     /* as s3_age() */
 	const char *etag; /* "": the store has not told it */
 };
 
@@ -39,6 +39,10 @@ typedef bool s3_key_reader(const struct s3_listed *listed, void *arg);
  * keys in one answer. Returns 0 or -errno. */
 int s3_list_keys(struct s3_client *c, const char *prefix, unsigned max, s3_key_reader *each,
                  void *arg);
+
+/* Returns how many seconds before the answer an object was put, by the store's clock alone; 0: that
+ * is unknown. modified: when it was put, or 0. */
+time_t s3_age(const struct s3_op *op, time_t modified);
 
 /* Counts a key that is not of this daemon. */
 void s3_count_foreign(struct s3_client *c);

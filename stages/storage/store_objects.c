@@ -293,9 +293,7 @@ static int key_read(struct storage *st, struct key_record *r)
 
 	if (!err) {
 		memcpy(r->version, op.etag, S3_ETAG_MAX); /* also of a damaged one, to replace it */
-		r->age_s = op.modified && op.date > op.modified
-		                   ? (uint64_t)(op.date - op.modified)
-		                   : 0; /* by the store's clock alone */
+		r->age_s = (uint64_t)s3_age(&op, op.modified);
 		err = key_record_parse(r, op.body.data, op.body.length);
 	}
 	text_fini(&op.body);
