@@ -346,19 +346,29 @@ struct s3_op s3_head_op(const char *id)
 	return op;
 }
 
+/* Reads the head of an image, with the operation's results but the body. Returns op->err, or as
+ * s3_head_read(). */
+static int read_head(struct s3_client *c, const char *id, struct s3_op *op, struct s3_head *head)
+{
+	*op = s3_head_op(id);
+	s3_client_run(c, op, 1);
+	int err = op->err ? op->err : s3_head_read(head, op->body.data, op->body.length, op->total);
+
+	text_fini(&op->body);
+	return err;
+}
+
 int s3_image_remove(struct s3_client *c, const char *id, bool may_come, uint64_t *expires)
 {
 	int err = -EEXIST;
 
 	*expires = 0;
 	for (unsigned i = 0; err == -EEXIST && i < REMOVALS_MAX; i++) {
-		struct s3_op op = s3_head_op(id);
 		char etag[S3_ETAG_MAX];
 		struct s3_head head;
+		struct s3_op op;
 
-		s3_client_run(c, &op, 1); /* [D1] */
-		err = op.err ? op.err : s3_head_read(&head, op.body.data, op.body.length, op.total);
-		text_fini(&op.body);
+		err = read_head(c, id, &op, &head); /* [D1] */
 		int former = err == -ENOENT ? s3_former_has(c, id) : 0;
 		bool is_damaged = op.err == S3_DAMAGED && op.etag[0]; /* it is removed as well */
 
@@ -392,15 +402,11 @@ int s3_image_fate(struct s3_client *c, const char *id, bool ends)
 	if (ends && s3_id_is_too_old(id))
 		return -ETIME;
 	for (unsigned i = 0; err == -EEXIST && i < REMOVALS_MAX; i++) {
-		struct s3_op op = s3_head_op(id);
 		char etag[S3_ETAG_MAX];
 		struct s3_head head;
+		struct s3_op op;
+		int state = read_head(c, id, &op, &head);
 
-		s3_client_run(c, &op, 1);
-		int state =
-			op.err ? 0 : s3_head_read(&head, op.body.data, op.body.length, op.total);
-
-		text_fini(&op.body);
 		if (op.err && op.err != -ENOENT)
 			return op.err;
 		if (!op.err)
