@@ -231,6 +231,15 @@ static int append_image(struct image_service *s, struct upload_key *k, const cha
 	return has;
 }
 
+static void begin_answer(struct upload_key *k, const struct key_record *r)
+{
+	if (r->count == 1)
+		memcpy(k->id, r->id[0], sizeof k->id);
+	k->failed = r->failed;
+	text_init_growable(&k->images, ((size_t)r->count + 1) * (STORED_IMAGE_MAX + 2));
+	text_puts(&k->images, "[");
+}
+
 /* Makes the answer from what has become of the images. Returns whether all of them are stored, or
  * will be: 1, 0 or -errno. */
 static int make_answer(struct image_service *s, struct upload_key *k, const struct key_record *r)
@@ -238,11 +247,7 @@ static int make_answer(struct image_service *s, struct upload_key *k, const stru
 	int has = 1;
 	bool are_all = r->count > 0;
 
-	if (r->count == 1)
-		memcpy(k->id, r->id[0], sizeof k->id);
-	k->failed = r->failed;
-	text_init_growable(&k->images, ((size_t)r->count + 1) * (STORED_IMAGE_MAX + 2));
-	text_puts(&k->images, "[");
+	begin_answer(k, r);
 	for (unsigned i = 0; i < r->count && has >= 0; i++) {
 		has = append_image(s, k, r->id[i]);
 		if (!has && !r->is_settled) /* one that cannot be read now must not be removed */
@@ -447,11 +452,7 @@ static struct fates make_shared_answer(struct image_service *s, struct upload_ke
 {
 	struct fates f = { .err = 0 };
 
-	if (r->count == 1)
-		memcpy(k->id, r->id[0], sizeof k->id);
-	k->failed = r->failed;
-	text_init_growable(&k->images, ((size_t)r->count + 1) * (STORED_IMAGE_MAX + 2));
-	text_puts(&k->images, "[");
+	begin_answer(k, r);
 	for (unsigned i = 0; i < r->count && !f.err; i++) {
 		bool is_coming = inflight_find(&s->inflight, r->id[i], NULL) ||
 		                 spooling_has(&s->storage, r->id[i]);
