@@ -28,9 +28,9 @@ struct upload;
 
 #define UPLOAD_KEY_BUCKETS 256
 
-/* With a store that nodes share, whoever wants to make an upload that another node has begun waits
- * so long, by its own clock, while the record stays as it is. That saves work: both would make the
- * same images, of which the first ones count. */
+/* Seconds. With a store that nodes share, a node takes over the upload of another one when the
+ * record has stayed as it is for this time, by its own clock. The wait saves work: both nodes would
+ * make the same images, of which the first ones count. */
 #define UPLOAD_KEY_WAIT_S 10
 #define UPLOAD_KEY_SEEN 256
 

@@ -5,9 +5,9 @@
  *   image/<id>        image.json, which made the image visible
  *   file/<id>/<name>  each other file
  *
- * A copy is put only if there is no object with its key, so it never replaces a tombstone. Whoever
- * removes an image puts the tombstone first. So a copy that comes late brings no image back. Any
- * thread; all calls block.
+ * A copy is put only if there is no object with its key, so it never replaces a tombstone. A
+ * removal puts the tombstone first. So a copy that comes late brings no image back. Any thread; all
+ * calls block.
  */
 #ifndef DARKROOM_S3_FORMER_H
 #define DARKROOM_S3_FORMER_H

@@ -23,7 +23,7 @@ struct s3_known_head {
 	struct s3_head head;
 };
 
-/* Makes a table that takes at most so many bytes. Returns 0 or -ENOMEM. */
+/* Makes a table. bytes: of memory, at most. Returns 0 or -ENOMEM. */
 int s3_heads_new(struct s3_heads **heads, uint64_t bytes);
 void s3_heads_free(struct s3_heads *heads); /* NULL is ignored */
 

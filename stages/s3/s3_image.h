@@ -37,7 +37,8 @@
 /* What an image is replaced by when it is removed, for S3_TOMBSTONE_AGE_S at least: by then no
  * request of its upload can still take effect. */
 #define S3_TOMBSTONE "removed 1\n"
-/* What takes the place of an image that was never made, so that it cannot come later. As long. */
+/* What takes the place of an image that was never made, so that it cannot come later; it stays for
+ * the same time. */
 #define S3_FAILED "failed 1 \n"
 #define S3_TOMBSTONE_AGE_S (30 * 86400)
 

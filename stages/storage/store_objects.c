@@ -28,7 +28,6 @@ static_assert(KEY_RECORD_VERSION_MAX == S3_ETAG_MAX, "a version is an entity tag
 
 /* ---- putting ---- */
 
-/* Notes when an image ends, before it can be there. A note without an image does no harm. */
 static void write_expiry_key(char key[S3_KEY_MAX], const char *id, uint64_t expires)
 {
 	char name[EXPIRY_NAME_MAX];
@@ -46,6 +45,7 @@ struct putting {
 	unsigned of[ITEMS_MAX];      /* the item of an operation */
 };
 
+/* Notes when images end, before they can be there. A note without an image does no harm. */
 static void put_notes(struct storage *st, struct putting *p, struct store_item *items,
                       unsigned count)
 {
@@ -356,7 +356,6 @@ static void key_sweep(struct storage *st, unsigned shard, uint64_t before)
 
 	if (!s3_has_conditional_removals())
 		return;
-
 	snprintf(prefix, sizeof prefix, KEYS "%02x", shard & 0xff);
 	int err = s3_list_keys(st->objects, prefix, KEYS_AT_ONCE, remove_old, &old);
 

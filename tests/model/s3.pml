@@ -37,10 +37,10 @@
  * node may stop before each step for as long as it takes, or end there, and then only the store and
  * its disk remember. No step waits for another node, and no step compares the clocks of two nodes.
  *
- * Time is in the steps of `calendar`. An id is too old: U1, D3 and K5 are no longer sent (U3), and what was
- * sent before is refused, because the store compares the date in its signature. Its record is too old,
- * too. Only marks of ids
- * that are too old are removed (T1). A key is too old: it is no longer remembered.
+ * Time is in the steps of `calendar`. An id is too old: U1, D3 and K5 are no longer sent (U3), and what
+ * was sent before is refused, because the store compares the date in its signature. Its record is too
+ * old, too. Only marks of ids that are too old are removed (T1). A key is too old: it is no longer
+ * remembered.
  *
  * Wider than the program: a node takes a record over at once, while another node is at it (K3).
  *

@@ -65,7 +65,7 @@ int store_query_fail(const char *what, int err);
 int store_query_each(struct store_query *q,
                      int (*each)(struct store_query *q, const char *id, void *arg), void *arg);
 
-/* Waits until so much may have been done since the start, at that rate in a second. */
+/* Waits until `done` may have been done since the start, at that rate in a second. */
 void store_query_pace(uint64_t start_ns, uint64_t done, uint64_t rate);
 
 /* ---- progress: a line on a terminal ---- */

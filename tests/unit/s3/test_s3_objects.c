@@ -29,7 +29,7 @@ static bool count_key(const struct s3_listed *listed, void *arg)
 	return --*left > 0;
 }
 
-/* Lists at most so many keys. Returns those that came. */
+/* Lists at most `max` keys. Returns the number that came. */
 static unsigned list(unsigned max)
 {
 	unsigned left = max;
