@@ -88,27 +88,19 @@ class Handler(http.server.BaseHTTPRequestHandler):
     do_GET = do_DELETE = do_PUT
 
     def is_signed(self, path, query):
-        """Checks the signature of the headers or of the URL."""
+        """Checks the signature of the headers."""
         store = self.server.store
-        names = ["host"]
         items = [item.partition("=")[::2] for item in query.split("&")] if query else []
-        given = dict(items)
-        if "X-Amz-Signature" in given:
-            wanted = given["X-Amz-Signature"]
-            date, payload = given["X-Amz-Date"], "UNSIGNED-PAYLOAD"
-            items = [item for item in items if item[0] != "X-Amz-Signature"]
-            is_ours = given["X-Amz-Credential"].startswith(store.key + "%2F")
-        else:
-            words = self.headers.get("authorization", "")
-            if not words.startswith("AWS4-HMAC-SHA256 "):
-                return False
-            parts = dict(part.split("=", 1) for part in words.split(" ", 1)[1].split(","))
-            names, wanted = parts["SignedHeaders"].split(";"), parts["Signature"]
-            date, payload = self.headers["x-amz-date"], self.headers["x-amz-content-sha256"]
-            is_ours = parts["Credential"].startswith(store.key + "/")
-            sent = {name.lower() for name in self.headers if name.lower().startswith("x-amz-")}
-            if not sent <= set(names) or names != sorted(names):
-                return False
+        words = self.headers.get("authorization", "")
+        if not words.startswith("AWS4-HMAC-SHA256 "):
+            return False
+        parts = dict(part.split("=", 1) for part in words.split(" ", 1)[1].split(","))
+        names, wanted = parts["SignedHeaders"].split(";"), parts["Signature"]
+        date, payload = self.headers["x-amz-date"], self.headers["x-amz-content-sha256"]
+        is_ours = parts["Credential"].startswith(store.key + "/")
+        sent = {name.lower() for name in self.headers if name.lower().startswith("x-amz-")}
+        if not sent <= set(names) or names != sorted(names):
+            return False
         canonical = "\n".join(
             [self.command,
              urllib.parse.quote(urllib.parse.unquote(path), safe="/" + SAFE),
