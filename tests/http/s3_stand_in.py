@@ -195,15 +195,17 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if fault.late_answer:
             store.released.wait(fault.delays)
         if fault.again is not None:
-            threading.Thread(target=copy.copy(self).repeat, args=(body, fault.again),
+            threading.Thread(target=copy.copy(self).repeat, args=(key, body, fault.again),
                              daemon=True).start()
         if fault.change:
             headers, content = fault.change(dict(headers), content)
         self.send(fault, status, headers, content)
 
-    def repeat(self, body, seconds):
-        self.server.store.released.wait(seconds)
+    def repeat(self, key, body, seconds):
+        store = self.server.store
+        store.released.wait(seconds)
         self.answer(body)
+        store.answered.append((self.command, key))
 
     def send(self, fault, status, headers, content):
         data = f"HTTP/1.1 {status} x\r\n".encode()
