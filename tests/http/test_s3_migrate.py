@@ -48,11 +48,8 @@ def copies(store):
 
 def upload(daemon, count):
     """Returns images, the last of which ends by itself."""
-    images = [daemon.image(SMALL) for _ in range(count - 1)]
-    with daemon.client() as c:
-        answer = c.request("POST", "/images", SMALL, [("Content-Type", "image/jpeg"),
-                                                      ("X-Expires-After", "86400")])
-    return [*images, answer.json()["images"][0] if "images" in answer.json() else answer.json()]
+    return [*(daemon.image(SMALL) for _ in range(count - 1)),
+            daemon.image(SMALL, headers=[("X-Expires-After", "86400")])]
 
 
 @pytest.fixture
@@ -160,7 +157,7 @@ def test_a_damaged_image_is_left_and_can_be_removed(begin, make, migrate, store,
 
 
 def test_a_removed_image_does_not_come_back(begin, make, migrate, store):
-    images, objects = make(2)
+    images, _ = make(2)
     with store.lock:
         for image, mark in zip(images, (s3_image.REMOVED, s3_image.FAILED)):
             store.objects["a/b/" + s3_image.key_of(image["id"])] = (mark, {}, time.time())
@@ -173,7 +170,7 @@ def test_a_removed_image_does_not_come_back(begin, make, migrate, store):
 
 
 def test_a_delete_of_a_former_image(begin, make, migrate, store):
-    images, objects = make(2)
+    images, _ = make(2)
     daemon = begin()
     assert daemon.get(images[1]["url"]).status == 200  # it is copied
     assert [remove(daemon, image).status for image in images] == [204, 204]
