@@ -354,23 +354,6 @@ def test_json(begin, store):
     assert len(document["record"]["xxh128"]) == 32
 
 
-def test_one_node_makes_the_passes(begin, store):
-    """And another one if that one ends."""
-    nodes = [begin("store.sweep_interval=100ms") for _ in range(3)]
-
-    def lists():
-        return [figures(node)["lists"] for node in nodes]
-
-    before = lists()
-    assert eventually(lambda: max(lists()) > max(before) + 200, 60)
-    grown = [now > then for now, then in zip(lists(), before)]
-    assert sum(grown) == 1, (before, lists())
-    nodes.pop(grown.index(True)).kill()
-    image = nodes[0].image(TINY, headers=[("X-Expires-After", "1")])
-    assert eventually(lambda: image["id"] not in stored(store), 30)
-    assert eventually(lambda: sum(now > 20 for now in lists()) == 1)
-
-
 def test_requests_of_a_get(begin, store):
     """The head of an image is read once. Each GET of a variant asks the store, one time."""
     one, two = begin(*LARGE), begin(*LARGE)

@@ -99,16 +99,6 @@ def test_a_failed_upload_is_not_remembered(begin, store):
     assert not is_forgotten(store)
 
 
-def test_requests_of_an_upload_with_a_key(begin, store):
-    """One for the record, and one for the image."""
-    daemon = begin()
-    post(daemon, "a")
-    with store.lock:
-        puts = [key.split("/")[2] for method, key in store.requests
-                if method == "PUT" and key not in ("a/b/probe", "a/b/pass")]
-    assert puts == ["keys", "image"]
-
-
 def test_an_upload_in_progress_is_known_to_the_other_node(begin, store):
     one, two = begin("store.s3_timeout=20s"), begin("store.s3_timeout=20s")
     held = Held(store, one, "a")
