@@ -6,7 +6,6 @@ import time
 
 import pytest
 
-import pictures
 import s3_image
 from darkroom import eventually
 from s3_fixtures import begin, figures, is_away, remove, store, stored  # noqa: F401
