@@ -8,7 +8,6 @@ before all other threads if it may (SCHED_FIFO), so that its times are the daemo
 
 import functools
 import io
-import json
 import os
 import pathlib
 
@@ -80,13 +79,10 @@ def files(work):
 def per_s(options, bench):
     """Returns how many pictures of each size the machine ends in a second. They are measured once,
     undisturbed, and stored with the results."""
-    path = options.out / "addresses.json"
-    if not path.exists():
-        one = Job("sizes", "drain", 0, 0, lambda: {size: _of_size(bench, options, size)
-                                                   for size in SIZES}, 0)
-        *_, line = quiet.lines(one, lambda each: each.measure(), options.others / 100)
-        path.write_text(json.dumps(line) + "\n")
-    return {size: json.loads(path.read_text())[size] for size in SIZES}
+    found = quiet.once(options.out / "addresses.json", "sizes",
+                       lambda: {size: _of_size(bench, options, size) for size in SIZES},
+                       options.others / 100)
+    return {size: found[size] for size in SIZES}
 
 
 def _of_size(bench, options, size):

@@ -7,7 +7,6 @@ work of a request is its time alone, scaled so that the capacity is the one meas
 """
 
 import heapq
-import json
 import pathlib
 import statistics
 
@@ -47,12 +46,8 @@ def jobs(options, bench, number):
 def _alone(options, bench):
     """Returns the capacity and the time alone of each file. They are measured once, undisturbed,
     and stored with the results."""
-    path = options.out / "slowdown.json"
-    if not path.exists():
-        one = Job("alone", "drain", 0, 0, lambda: _measure_alone(bench), 0)
-        *_, line = quiet.lines(one, lambda each: each.measure(), options.others / 100)
-        path.write_text(json.dumps(line) + "\n")
-    found = json.loads(path.read_text())
+    found = quiet.once(options.out / "slowdown.json", "alone", lambda: _measure_alone(bench),
+                       options.others / 100)
     return found["capacity_per_s"], found["alone_s"]
 
 

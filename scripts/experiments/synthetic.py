@@ -49,10 +49,10 @@ def _synthetic(policy, stages, seconds, passed=0, threads=1, pool=1, events=1, b
 
 
 def cases():
-    """Yields (name, policy, mode, quantum_us). Pools of one thread for all but the bottleneck are normal; with
-    a thread per core for each they are overthreaded. Underthreaded, the stages with little work
-    are called directly. With a quantum no stage keeps a core for longer, which shares the cores
-    among the stages that have work in equal parts."""
+    """Yields (name, policy, mode, quantum_us). Pools of one thread for all but the bottleneck are
+    normal; with a thread per core for each they are overthreaded. Underthreaded, the stages with
+    little work are called directly. With a quantum no stage keeps a core for longer, which shares
+    the cores among the stages that have work in equal parts."""
     for policy in POLICIES:
         for mode in (NORMAL, UNDERTHREADED, *([OVERTHREADED] if policy == "seda" else [])):
             yield f"{policy}, {mode}", policy, mode, 0

@@ -40,6 +40,6 @@ def table(results, workload):
                        for key in ("max_events_per_visit", "max_queued_at_visit", "max_wait_ms")),
                      f"{statistics.median(imbalance(run) or 0 for run in runs):.2f}"])
     return markdown_table(["Configuration", "visits that found work", "most events in a visit",
-                           "most events waiting",
-                           "longest wait, ms", "busiest thread to the mean"],
+                           "most events waiting", "longest wait, ms",
+                           "busiest thread to the mean"],
                           rows) if rows else ""
