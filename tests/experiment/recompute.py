@@ -25,6 +25,7 @@ EXPECTED = {"lowest 90th": [0.32, 0.25, 4.0, 0.31, 0.53],
             "SEDA with a thread per core": [661.13 / 912.89],
             "policies are within 2 % of color": [795.77 / 921.98, 883.80 / 921.98],
             "Welsh's 5.1 us": [5.1, 10.0, 2001.0], "median response time of cohort": [20.0]}
+ABOVE, BELOW, ALIKE = (1, math.inf), (0, 1), (0.98, round(1 / 0.98, 12))  # where a ratio must be
 CORE, POOLS = {"mg1", "cohort", "srpt", "cohort-stacks"}, {"seda", "seda-malloc"}
 # Title of a column: key of the raw results, and unit.
 COLUMNS = {"Throughput, MB/s": ("input_bytes_per_s", 1e6), "Makespan, s": ("makespan_s", 1),
@@ -534,11 +535,10 @@ class Report:
             return ends[0], math.inf
         if text.startswith("below"):
             return 0, ends[0]
-        return (0.98, round(1 / 0.98, 12)) if ends == [0.98, 1.02] else None
+        return ALIKE if ends == [0.98, 1.02] else None
 
     def comparison(self, claim, words):
         """Returns the ratio that the words of a claim name, and where it must be."""
-        above, below, alike = (1, math.inf), (0, 1), (0.98, round(1 / 0.98, 12))
         at = re.search(r"at (\d+) connections", claim)
         workload = int(at[1]) if at else None
         left, _, right = words.partition(" : ")
@@ -550,33 +550,33 @@ class Report:
             classes = (CORE, POOLS) if claim.startswith("Thread-per-core") else (POOLS, threads)
             if [set(left), set(right)] != [names & measured for names in classes]:
                 raise ValueError(f"{words} are not the paper's classes")
-            return self.contrast(left, right, "input_bytes_per_s", workload), above
+            return self.contrast(left, right, "input_bytes_per_s", workload), ABOVE
         if "within 2 % of each other" in claim:
             if not {left, right} <= CORE:
                 raise ValueError(f"{words} are not the paper's")
-            return self.ratio(left, right, "input_bytes_per_s", workload=workload), alike
+            return self.ratio(left, right, "input_bytes_per_s", workload=workload), ALIKE
         if "stacks do not help" in claim:
             return (self.ratio("cohort-stacks", "cohort", RATIOS[words], workload=workload),
                     (0, 1.01) if words == "throughput" else (0.95, math.inf))
         if "lowest 90th percentile" in claim:
-            return self.ratio(left, right, "p90_ms", workload=workload), above
+            return self.ratio(left, right, "p90_ms", workload=workload), ABOVE
         if claim.startswith("drain loses less"):
             metric = re.match(r"(throughput|9\dth percentile)( of response times)? drain$", left)[1]
             return (self.ratio("drain", right, RATIOS[metric], workload=workload),
-                    (0.99, math.inf) if metric == "throughput" else below)
+                    (0.99, math.inf) if metric == "throughput" else BELOW)
         if claim.startswith("Replication"):
             if left.startswith("heaviest"):
                 return Ratio([row["layout"]["imbalance"] for row in self.of(
                     "layouts", left.removeprefix("heaviest of "))]), (1.1, math.inf)
-            return self.ratio(left, right, "input_bytes_per_s", "layouts"), above
+            return self.ratio(left, right, "input_bytes_per_s", "layouts"), ABOVE
         if claim.startswith("Batching saves CPU"):
             return self.ratio("batches", "single events", "cpu_ms_per_image" if words.startswith(
                 "CPU") else lambda row: row["counters"]["cycles"] / row["counters"]["instructions"],
-                "batching"), below
+                "batching"), BELOW
         if "simulated caches" in claim:
-            return self.misses(claim, words), below
+            return self.misses(claim, words), BELOW
         if claim.startswith("Cohorts of all"):
-            return self.ratio("all", "1", "input_bytes_per_s", "cohorts"), above
+            return self.ratio("all", "1", "input_bytes_per_s", "cohorts"), ABOVE
         if claim.startswith("With one bottleneck"):
             return self.one_bottleneck(claim, words)
         if "hand-over" in claim:
@@ -585,10 +585,10 @@ class Report:
                 return Ratio([1e6 * row["seconds"] / (row["rounds"] * stages) for row in self.of(
                     "ring", f"seda, {stages} stages")]), (0, 5.1)
             return Ratio([row["cpu_ns"] / row["rounds"] / stages / 1000 for row in self.of(
-                "ring", f"cohort, {stages} stages")]), below
+                "ring", f"cohort, {stages} stages")]), BELOW
         if claim.startswith("Cohorts save CPU"):
             return self.ratio(left, right, lambda row: row["cpu_ns"] / row["rounds"],
-                              "gates"), below
+                              "gates"), BELOW
         if "median response time of cohort" in claim:
             least = min(row["load"] for row in self.of("slowdown"))
             if f"{least:g}" != re.search(r"a load of ([\d.]+) ", claim)[1]:
@@ -598,14 +598,14 @@ class Report:
             of = (lambda row: row["slowdown"]["small half"]["p99"]) if "99th" in claim \
                 else "cpu_ms_per_image"
             return (self.ratio(left, right, of, "cutoff"),
-                    below if "99th" in claim else (0, 1.02))
+                    BELOW if "99th" in claim else (0, 1.02))
         if "threads have less throughput" in claim:
             names = f"{left} threads", f"{right} threads"
-            return self.ratio(*names, "tasks_per_s", "threads"), below
+            return self.ratio(*names, "tasks_per_s", "threads"), BELOW
         if "times the capacity" in claim:
             rows = self.of("overload")
             if words.startswith("last quarter"):
-                return Ratio([row["limited"]["p90_s"][3] / row["target_s"] for row in rows]), below
+                return Ratio([row["limited"]["p90_s"][3] / row["target_s"] for row in rows]), BELOW
             return Ratio([row["unlimited"]["p90_least_s"][3] / row["unlimited"]["p90_least_s"][0]
                           for row in rows]), (1.5, math.inf)
         raise LookupError("this claim is unknown here")
@@ -620,7 +620,6 @@ class Report:
                                                 for end in ends), "caches")
 
     def one_bottleneck(self, claim, words):
-        above, below, alike = (1, math.inf), (0, 1), (0.98, round(1 / 0.98, 12))
         left, _, right = words.partition(" : ")
 
         def ratio(a, b):
@@ -628,19 +627,19 @@ class Report:
         if "visits of at most" in claim:
             short = f"cohort, at most {re.search(r'([0-9.]+) ms', claim)[1]} ms"
             if words == "throughput, limited : seda":
-                return ratio(short, "seda, normal"), above
+                return ratio(short, "seda, normal"), ABOVE
             return self.ratio(short, "cohort, normal", lambda row: row["paths"][0]["p99_us"],
-                              "bottleneck"), below
+                              "bottleneck"), BELOW
         if "does not meet it" in claim:
             if right != "seda" or left == "seda":
                 raise ValueError(f"{words} are not a policy and the pools")
             return self.ratio(f"{left}, normal", "seda, normal",
-                              lambda row: row["paths"][0]["p50_us"], "bottleneck"), above
+                              lambda row: row["paths"][0]["p50_us"], "bottleneck"), ABOVE
         if "called directly" in claim:
-            return ratio(f"{words}, underthreaded", f"{words}, normal"), above
+            return ratio(f"{words}, underthreaded", f"{words}, normal"), ABOVE
         if words == "overthreaded : normal":
-            return ratio("seda, overthreaded", "seda, normal"), below
-        return ratio(*(f"{word}, underthreaded" for word in words.split(" : "))), alike
+            return ratio("seda, overthreaded", "seda, normal"), BELOW
+        return ratio(*(f"{word}, underthreaded" for word in words.split(" : "))), ALIKE
 
     def check_notes(self, claim, rest):
         for text in re.findall(r"CPU per image ([\d.]+ \([^)]*\))\.", rest):
