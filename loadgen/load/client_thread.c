@@ -18,6 +18,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/pool.h"
+#include "base/random.h"
 #include "epoll_until.h"
 #include "retry.h"
 #include "verify.h"
@@ -265,8 +266,8 @@ static unsigned add_client(const struct client_thread *t, struct client *c,
                            const struct corpus_file *file)
 {
 	bool is_open = t->run->schedule->conf.is_open;
-	uint64_t by_chance = c->ticket.number * 0x9e3779b97f4a7c15 >> 32;
-	unsigned n = (unsigned)((is_open ? by_chance : c->index) % t->run->args->clients);
+	unsigned n = (unsigned)((is_open ? random_mix(c->ticket.number) : c->index) %
+	                        t->run->args->clients);
 	int length = snprintf(c->field, sizeof c->field, "X-Forwarded-For: 198.18.%u.%u\r\n",
 	                      n >> 8, n & 255);
 
