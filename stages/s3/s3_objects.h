@@ -5,7 +5,7 @@
  *   image/<shard>/<id>    an image, or the mark that it was removed (s3_image.h)
  *   keys/<hash>           a record of an Idempotency-Key, which has its checksum as metadata
  *   probe                 of s3_probe()
- *   pass                  the node that makes the passes, which changes it
+ *   pass                  of s3_pass_hold()
  *   expiry/<second>.<id>  a note of an image that ends by itself, sorted by time
  * Several daemons may use one bucket. Any thread; all calls block.
  */
@@ -81,7 +81,7 @@ bool s3_has_conditional_removals(void);
 uint64_t s3_end_there(const struct s3_client *c, uint64_t expires);
 uint64_t s3_end_here(const struct s3_client *c, uint64_t expires);
 
-/* Makes an operation that reads the head of an image, and as much as that has at most. */
+/* Makes an operation that reads the first S3_HEAD_MAX bytes of an image, which have its head. */
 struct s3_op s3_head_op(const char *id);
 
 /* Removes an image by putting S3_TOMBSTONE in its place. may_come: a PUT of it may still take

@@ -154,8 +154,8 @@ bool spooling_is_needed(const struct storage *st, const struct conf *conf);
 uint64_t storage_look(struct storage *st, bool is_spooled);
 
 /* Looks whether an S3 store has what images need, unless that is known; nothing is put before.
- * Returns 0; -EOPNOTSUPP if it has not; or S3_AWAY if it does not tell, and the next call sees. The
- * first failure of each kind is logged. One thread at a time. */
+ * Returns 0; -EOPNOTSUPP if it has not; or S3_AWAY if it does not tell, and the next call asks
+ * again. The first failure of each kind is logged. One thread at a time. */
 int storage_examine(struct storage *st);
 
 /* Puts items as store_put(). If the class is_shared, all are for the same place. */
