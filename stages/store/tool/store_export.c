@@ -280,7 +280,8 @@ int store_export(struct store_query *q)
 		write_count(&e);
 	if (!status)
 		status = store_query_each(q, export_one, &e);
-	fwrite(zeros, 1, status ? 0 : sizeof zeros, stdout);
+	if (!status)
+		fwrite(zeros, 1, sizeof zeros, stdout);
 	if (!status && (fflush(stdout) || ferror(stdout)))
 		status = store_query_fail("standard output", -EIO);
 	store_progress_show(&e.progress, true);
