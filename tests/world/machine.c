@@ -14,8 +14,8 @@
 #define CPUS_MAX 1024
 #define THREADS_MAX 256 /* at a time */
 #define BEGIN_NS UINT64_C(1000000000)
-#define STEPS_IN_A_ROW \
-	5000 /* with pct: then the thread becomes the last, because it may wait for one */
+/* With pct: then the thread becomes the last, because it may wait for another one. */
+#define STEPS_IN_A_ROW 5000
 
 enum state { RUNNING = 1, READY, BLOCKED, ENDED };
 
@@ -31,8 +31,8 @@ struct thread {
 	struct cpu own;  /* of the world outside, and with pct */
 	enum state state;
 	bool has_own, has_timer, timed_out;
-	uint64_t cpu_ns,
-		fair_ns; /* CPU time; the same, raised to that of others when it wakes up */
+	uint64_t cpu_ns;  /* CPU time */
+	uint64_t fair_ns; /* the same, raised to that of others when it wakes up */
 	uint64_t ready_ns, until_ns, sequence;
 	int64_t priority;
 	struct thread *next, *joiner;

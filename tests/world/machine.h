@@ -44,7 +44,7 @@
 	X(wake, 15500, "the time until a woken thread runs on a CPU that was idle")     \
 	X(context, 1700, "from one thread to another on a CPU")                         \
 	X(slice, 2800000, "CPU time of a thread while others wait for a CPU")           \
-	X(ahead, 1000000, "a woken thread preempts one that had so much more CPU time") \
+	X(ahead, 1000000, "a woken thread preempts one with more CPU time by this")     \
 	X(chunk, 100000, "longest CPU time between checks for preemption")              \
 	X(line, 0, "a contended cache line from another core; 0: no core waits")        \
 	X(line_local, 5, "an atomic operation on such a line that is here already")     \
