@@ -23,6 +23,12 @@
  *   gate=N         most events of a visit
  *   quantum_us=N   after which a visit ends; without a gate
  *   table_kb=N     table that each stage reads for each event
+ *   clocked=1      work is CPU time by the thread's clock, whatever speed the processor has
+ *   rate=N         an open loop: N events arrive in a second, a Poisson process. At most EVENTS
+ *                  are there, others are refused. Their work does not depend on the policy
+ *   records=FILE   the CPU times of a round are those of a line, chosen at random: the last STAGES
+ *                  numbers of each line, in microseconds. Other text before them is ignored
+ *   replicas=N     layout replicate, events in turns; steal=1: workers help other replicas
  * Prints one JSON object about SECONDS, after a warm-up of a quarter of that.
  *
  * The same program runs in virtual time: tests/world.
@@ -34,7 +40,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/check.h"
@@ -49,11 +57,11 @@
 #include "sched/core/trace.h"
 #include "sched/core/visit.h"
 #include "spin.h"
-#include "telemetry/histogram.h"
 
-#define EVENTS_MAX 1024
-#define LINE 64      /* bytes of a cache line */
-#define INTERVALS 20 /* of the measured time */
+#define EVENTS_MAX 4096
+#define ROUNDS_MAX (1u << 20) /* of which the times are kept: the newest */
+#define LINE 64               /* bytes of a cache line */
+#define INTERVALS 20          /* of the measured time */
 #define PATIENCE_MS 60000
 
 /* The paths of Gordon's search engine: pages by their title, by one term, and by several terms,
@@ -76,22 +84,32 @@ enum {
 
 struct item {
 	struct event event;
-	uint64_t begun_ns;    /* of its round */
+	uint64_t begun_ns; /* when its round began, or was due */
+	double work_us;    /* CPU time of its round until now */
+	const double *record;
 	struct random random; /* its CPU times, unless they are fixed */
 	struct random choice; /* the same paths with each policy */
 	enum path path;
-	struct histogram rounds[PATH_COUNT];
+};
+
+/* A round that has ended. slowdown: its time over its CPU time. */
+struct round {
+	float us, slowdown;
+	enum path path;
 };
 
 static struct {
-	unsigned stages, bottleneck;
-	bool has_paths, is_random;
-	uint64_t spins[STAGE_COUNT_MAX];
-	size_t table_bytes;
+	unsigned stages, bottleneck, replicas;
+	bool has_paths, is_random, is_clocked, is_open;
+	double mean_us[STAGE_COUNT_MAX], spins_per_us;
+	double *records; /* `stages` numbers each; NULL: CPU times have a distribution */
+	size_t record_count, table_bytes;
 	unsigned char *table; /* of all stages, one after the other */
-	_Atomic uint64_t rounds;
+	_Atomic uint64_t rounds, refused, round_count;
 	_Atomic unsigned live;
 	_Atomic bool is_measured, is_stopping;
+	struct queue unused; /* items, in an open loop */
+	struct round *ended; /* the first round_count, modulo ROUNDS_MAX */
 	struct item items[EVENTS_MAX];
 } ring;
 
@@ -114,31 +132,67 @@ static double spins_per_us(void)
 	return (double)n * 1e3 / (double)best;
 }
 
-/* Spins for the event's CPU time in a stage, of which that is the mean. */
-static void work(struct item *item, uint64_t mean)
+/* Returns a number in (0, 1]. */
+static double uniform(struct random *r)
 {
-	if (!ring.is_random) {
-		spin(mean);
-		return;
-	}
-	double uniform = (double)((random_next(&item->random) >> 11) + 1) * 0x1p-53; /* (0, 1] */
+	return (double)((random_next(r) >> 11) + 1) * 0x1p-53;
+}
 
-	spin((uint64_t)(-log(uniform) * (double)mean));
+/* Uses the event's CPU time in the stage. */
+static void work(struct item *item, unsigned stage)
+{
+	double us = item->record ? item->record[stage] : ring.mean_us[stage];
+
+	if (us <= 0)
+		return;
+	if (ring.is_random && !item->record)
+		us *= -log(uniform(&item->random));
+	item->work_us += us;
+	if (ring.is_clocked)
+		spin_for((uint64_t)(us * 1e3));
+	else
+		spin((uint64_t)(us * ring.spins_per_us));
 }
 
 /* ---- the stages ---- */
 
-static void end_round(struct item *item, uint64_t now_ns)
+static void begin_round(struct item *item, uint64_t now_ns)
 {
 	int of_ten = random_range(&item->choice, 0, 9);
 
-	atomic_fetch_add_explicit(&ring.rounds, 1, memory_order_relaxed);
-	if (atomic_load_explicit(&ring.is_measured, memory_order_relaxed))
-		histogram_add(&item->rounds[item->path], now_ns - item->begun_ns, 1);
 	item->begun_ns = now_ns;
+	item->work_us = 0;
+	item->record = ring.records ? ring.records + ring.stages * (random_next(&item->random) %
+	                                                            ring.record_count)
+	                            : NULL;
 	item->path = !ring.has_paths || of_ten < TITLES_OF_TEN ? TITLE
 	             : of_ten < TITLES_OF_TEN + TERM_OF_TEN    ? TERM
 	                                                       : TERMS;
+}
+
+static void end_round(const struct item *item, uint64_t now_ns)
+{
+	double us = (double)(now_ns - item->begun_ns) / 1e3;
+
+	atomic_fetch_add_explicit(&ring.rounds, 1, memory_order_relaxed);
+	if (!atomic_load_explicit(&ring.is_measured, memory_order_relaxed))
+		return;
+	uint64_t at = atomic_fetch_add_explicit(&ring.round_count, 1, memory_order_relaxed);
+
+	ring.ended[at % ROUNDS_MAX] = (struct round){
+		.us = (float)us,
+		.slowdown = item->work_us > 0 ? (float)(us / item->work_us) : 0,
+		.path = item->path,
+	};
+}
+
+/* The last stage of an open loop. Afterwards the item is the generator's. */
+static void leave(struct visit *v, struct item *item)
+{
+	end_round(item, clock_ns());
+	visit_park(v, &item->event);
+	atomic_fetch_sub(&ring.live, 1);
+	queue_push(&ring.unused, item, 0);
 }
 
 static unsigned next_stage(unsigned me, enum path path)
@@ -176,18 +230,23 @@ static void handle(struct visit *v, struct event *const *batch, unsigned n)
 	for (unsigned i = 0; i < n; i++) {
 		struct item *item = (struct item *)(void *)batch[i];
 
-		if (me == 0) {
+		if (me == 0 && !ring.is_open) {
 			if (atomic_load_explicit(&ring.is_stopping, memory_order_relaxed)) {
 				visit_park(v, batch[i]);
 				atomic_fetch_sub(&ring.live, 1);
 				continue;
 			}
 			end_round(item, visit_now(v));
+			begin_round(item, visit_now(v));
 		}
-		if (ring.spins[me])
-			work(item, ring.spins[me]);
+		work(item, me);
 		read_table(me);
-		visit_send(v, next_stage(me, item->path), batch[i]);
+		unsigned next = next_stage(me, item->path);
+
+		if (ring.is_open && next == 0)
+			leave(v, item);
+		else
+			visit_send(v, next, batch[i]);
 	}
 }
 
@@ -231,8 +290,9 @@ struct setting {
 	bool is_passed, has_paths;
 	double bottleneck_us, idle_us, seconds;
 	uint64_t random; /* seed; 0: CPU times are fixed */
-	uint64_t gate, quantum_us, table_kb;
-	FILE *trace; /* NULL: none */
+	uint64_t gate, quantum_us, table_kb, rate, replicas;
+	bool is_clocked, steals;
+	FILE *trace, *records; /* NULL: none */
 };
 
 static void fill_conf(struct conf *conf, const struct setting *s)
@@ -248,6 +308,9 @@ static void fill_conf(struct conf *conf, const struct setting *s)
 	                                          : 0; /* auto */
 	conf->experiment.service_events = s->gate;
 	conf->experiment.service_time_us = s->quantum_us;
+	conf->layout.mode = s->replicas > 1 ? CONF_LAYOUT_REPLICATE : CONF_LAYOUT_SHARED;
+	conf->layout.replicas = s->replicas;
+	conf->experiment.steal = s->steals ? CONF_YES : CONF_NO;
 	for (unsigned i = 0; i < STAGES_MAX; i++) {
 		bool is_queued = i < s->stages && (!s->is_passed || i == 0 ||
 		                                   i == ring.bottleneck || i + 1 == s->stages);
@@ -260,7 +323,7 @@ static void fill_conf(struct conf *conf, const struct setting *s)
 }
 
 struct sample {
-	uint64_t visits, visits_empty, rounds, cpu_ns;
+	uint64_t visits, visits_empty, rounds, refused, cpu_ns;
 };
 
 static uint64_t cpu_ns(void)
@@ -275,7 +338,9 @@ static uint64_t cpu_ns(void)
 static struct sample take_sample(const struct graph *g)
 {
 	const struct group *group = &g->group[GROUP_MAIN];
-	struct sample out = { .rounds = atomic_load(&ring.rounds), .cpu_ns = cpu_ns() };
+	struct sample out = { .rounds = atomic_load(&ring.rounds),
+		              .refused = atomic_load(&ring.refused),
+		              .cpu_ns = cpu_ns() };
 
 	for (unsigned w = 0; w < group_worker_count(group); w++)
 		for (unsigned i = 0; i < STAGES_MAX; i++)
@@ -313,18 +378,52 @@ static void wait_traced(struct graph *g, const struct setting *s, uint64_t ns)
 	wait_ns(ns);
 }
 
-static void print_times(const struct histogram_sum *times, const char *end)
+/* ---- results ---- */
+
+static int compare(const void *a, const void *b)
 {
-	printf("\"p50_us\":%.1f,\"p90_us\":%.1f,\"p99_us\":%.1f%s",
-	       histogram_quantile(times, 0.5) / 1e3, histogram_quantile(times, 0.9) / 1e3,
-	       histogram_quantile(times, 0.99) / 1e3, end);
+	float x = *(const float *)a, y = *(const float *)b;
+
+	return (x > y) - (x < y);
 }
 
-/* Measures the graph, and prints the results. */
+static float quantile(const float *sorted, size_t count, double q)
+{
+	return count ? sorted[(size_t)(q * (double)(count - 1))] : 0;
+}
+
+/* Prints the number of rounds of a path, under that name, and their quantiles. PATH_COUNT: of all
+ * paths. */
+static void print_times(enum path path, const char *name, const char *end)
+{
+	uint64_t kept = atomic_load(&ring.round_count);
+	size_t count = 0;
+
+	kept = kept < ROUNDS_MAX ? kept : ROUNDS_MAX;
+	float *us = malloc(kept * sizeof *us + 1), *slowdown = malloc(kept * sizeof *us + 1);
+
+	for (size_t i = 0; us && slowdown && i < kept; i++)
+		if (path == PATH_COUNT || ring.ended[i].path == path) {
+			us[count] = ring.ended[i].us;
+			slowdown[count++] = ring.ended[i].slowdown;
+		}
+	if (count) {
+		qsort(us, count, sizeof *us, compare);
+		qsort(slowdown, count, sizeof *us, compare);
+	}
+	printf("\"%s\":%zu,\"p50_us\":%.1f,\"p90_us\":%.1f,\"p99_us\":%.1f,"
+	       "\"slowdown_p50\":%.3f,\"slowdown_p99\":%.3f%s",
+	       name, count, (double)quantile(us, count, 0.5), (double)quantile(us, count, 0.9),
+	       (double)quantile(us, count, 0.99), (double)quantile(slowdown, count, 0.5),
+	       (double)quantile(slowdown, count, 0.99), end);
+	free(us);
+	free(slowdown);
+}
+
+/* Measures the graph, and prints the results but for the times of rounds, which may still end. */
 static void measure(struct graph *g, const struct setting *s)
 {
 	uint64_t interval_ns = (uint64_t)(s->seconds * 1e9) / INTERVALS, most = 0, before, start_ns;
-	struct histogram_sum times[PATH_COUNT] = { 0 }, all = { 0 };
 	struct sample from, to;
 	double seconds;
 
@@ -349,65 +448,172 @@ static void measure(struct graph *g, const struct setting *s)
 	to = take_sample(g);
 	seconds = (double)(clock_ns() - start_ns) / 1e9;
 	atomic_store(&ring.is_measured, false);
-	for (unsigned i = 0; i < s->events; i++)
-		for (unsigned p = 0; p < PATH_COUNT; p++) {
-			histogram_collect(&times[p], &ring.items[i].rounds[p]);
-			histogram_collect(&all, &ring.items[i].rounds[p]);
-		}
 	printf("],\"interval_s\":%.3f,\"rounds\":%" PRIu64
 	       ",\"seconds\":%.3f,\"rounds_per_s\":%.1f,"
 	       "\"most_per_s\":%" PRIu64 ",\"cpu_ns\":%" PRIu64 ",\"visits\":%" PRIu64
-	       ",\"visits_empty\":%" PRIu64 ",",
+	       ",\"visits_empty\":%" PRIu64 ",\"refused\":%" PRIu64 ",",
 	       (double)interval_ns / 1e9, to.rounds - from.rounds, seconds,
 	       (double)(to.rounds - from.rounds) / seconds, most, to.cpu_ns - from.cpu_ns,
-	       to.visits - from.visits, to.visits_empty - from.visits_empty);
-	print_times(&all, ",\"paths\":[");
-	for (unsigned p = 0, count = s->has_paths ? PATH_COUNT : 1; p < count; p++) {
-		printf("{\"rounds\":%" PRIu64 ",", times[p].count);
-		print_times(&times[p], p + 1 < count ? "}," : "}]}\n");
+	       to.visits - from.visits, to.visits_empty - from.visits_empty,
+	       to.refused - from.refused);
+}
+
+/* ---- arrivals ---- */
+
+static void begin_item(struct graph *g, struct item *item, uint64_t number, uint64_t now_ns)
+{
+	item->event.replica = (uint8_t)(number % ring.replicas);
+	atomic_fetch_add(&ring.live, 1);
+	begin_round(item, now_ns);
+	stage_push(graph_stage(g, 0), 0, &item->event);
+}
+
+struct generator {
+	struct graph *graph;
+	const struct setting *setting;
+	pthread_t thread;
+};
+
+/* Lets events arrive until it is stopped. It runs before all other threads if it may, so that they
+ * come when they are due. */
+static void *generate(void *arg)
+{
+	const struct generator *own = arg;
+	const struct setting *s = own->setting;
+	struct random gaps = random_stream(s->random, UINT64_MAX / 2);
+	double due_ns = (double)clock_ns();
+
+	syscall(SYS_prctl, PR_SET_TIMERSLACK, 1);
+	syscall(SYS_sched_setscheduler, 0, SCHED_FIFO, &(struct sched_param){ 50 });
+	for (uint64_t number = 0; !atomic_load(&ring.is_stopping); number++) {
+		due_ns -= log(uniform(&gaps)) * 1e9 / (double)s->rate;
+		for (uint64_t now; (now = clock_ns()) < (uint64_t)due_ns;)
+			wait_ns((uint64_t)due_ns - now);
+		struct item *item = queue_try_pop(&ring.unused);
+
+		if (!item) {
+			atomic_fetch_add(&ring.refused, 1);
+			continue;
+		}
+		item->choice = random_stream(0, number);
+		item->random = random_stream(s->random, number);
+		begin_item(own->graph, item, number, (uint64_t)due_ns);
 	}
+	return NULL;
+}
+
+/* Starts the events of a closed loop, or those that arrive. Returns false without memory. */
+static bool begin_arrivals(struct generator *own)
+{
+	const struct setting *s = own->setting;
+
+	if (queue_init(&ring.unused, EVENTS_MAX) != 0)
+		return false;
+	for (unsigned i = 0; i < s->events; i++) {
+		struct item *item = &ring.items[i];
+
+		event_init(&item->event, NULL);
+		item->choice = random_stream(0, i);
+		item->random = random_stream(s->random, i);
+		if (ring.is_open)
+			queue_push(&ring.unused, item, 0);
+		else
+			begin_item(own->graph, item, i, clock_ns());
+	}
+	return !ring.is_open || pthread_create(&own->thread, NULL, generate, own) == 0;
+}
+
+static void end_arrivals(struct generator *own)
+{
+	atomic_store(&ring.is_stopping, true);
+	if (ring.is_open)
+		pthread_join(own->thread, NULL);
+	while (atomic_load(&ring.live))
+		wait_ns(NS_PER_MS);
+	while (queue_try_pop(&ring.unused))
+		continue;
+	queue_fini(&ring.unused);
+}
+
+/* Reads the last `stages` numbers of each line. Returns false if a line has fewer. */
+static bool read_records(FILE *file)
+{
+	char line[1024];
+
+	while (fgets(line, sizeof line, file)) {
+		char *at = line + strlen(line);
+		double *more = realloc(ring.records, (ring.record_count + 1) * ring.stages *
+		                                             sizeof *ring.records);
+
+		if (!more)
+			return false;
+		ring.records = more;
+		for (unsigned i = ring.stages; i-- > 0;) {
+			while (at > line && strchr(" \n", at[-1]))
+				*--at = '\0';
+			while (at > line && at[-1] != ' ')
+				at--;
+			if (sscanf(at, "%lf", &more[ring.record_count * ring.stages + i]) != 1)
+				return false;
+		}
+		ring.record_count++;
+	}
+	return ring.record_count > 0;
+}
+
+/* ---- the run ---- */
+
+/* Takes what does not change during the run. Returns false without memory, or if the records are
+ * wrong. */
+static bool fill_ring(const struct setting *s)
+{
+	ring.stages = s->stages;
+	ring.has_paths = s->has_paths;
+	ring.is_random = s->random > 0;
+	ring.is_clocked = s->is_clocked;
+	ring.is_open = s->rate > 0;
+	ring.replicas = s->replicas > 1 ? (unsigned)s->replicas : 1;
+	ring.bottleneck = s->has_paths ? COMBINER : s->stages / 2;
+	ring.table_bytes = (size_t)s->table_kb << 10;
+	ring.table = calloc(s->stages, ring.table_bytes + 1);
+	ring.ended = calloc(ROUNDS_MAX, sizeof *ring.ended);
+	if (!ring.table || !ring.ended || (s->records && !read_records(s->records)))
+		return false;
+	memset(ring.table, 1, s->stages * ring.table_bytes); /* pages of its own */
+	ring.spins_per_us = spins_per_us();
+	for (unsigned i = 0; i < s->stages; i++)
+		ring.mean_us[i] = i == ring.bottleneck ? s->bottleneck_us : s->idle_us;
+	return true;
 }
 
 static int run(const struct setting *s)
 {
 	struct conf conf;
+	struct generator generator = { .setting = s };
 	struct graph *g;
-	double per_us = spins_per_us();
 
-	ring.stages = s->stages;
-	ring.has_paths = s->has_paths;
-	ring.is_random = s->random > 0;
-	ring.bottleneck = s->has_paths ? COMBINER : s->stages / 2;
-	ring.table_bytes = (size_t)s->table_kb << 10;
-	ring.table = calloc(s->stages, ring.table_bytes + 1);
-	if (!ring.table)
+	if (!fill_ring(s))
 		return EXIT_FAILURE;
-	memset(ring.table, 1, s->stages * ring.table_bytes); /* pages of its own */
-	for (unsigned i = 0; i < s->stages; i++)
-		ring.spins[i] =
-			(uint64_t)(per_us * (i == ring.bottleneck ? s->bottleneck_us : s->idle_us));
 	fill_conf(&conf, s);
 	if (graph_new(&g, &conf, NULL, EVENTS_MAX, EVENTS_MAX) != 0 || graph_start(g) != 0)
 		return EXIT_FAILURE;
 	if (s->trace && trace_start(g) != 0)
 		return EXIT_FAILURE;
-	atomic_store(&ring.live, s->events);
-	for (unsigned i = 0; i < s->events; i++) {
-		event_init(&ring.items[i].event, NULL);
-		ring.items[i].begun_ns = clock_ns();
-		ring.items[i].choice = random_stream(0, i);
-		ring.items[i].random = random_stream(s->random, i);
-		stage_push(graph_stage(g, 0), 0, &ring.items[i].event);
-	}
+	generator.graph = g;
+	if (!begin_arrivals(&generator))
+		return EXIT_FAILURE;
 	measure(g, s);
-	atomic_store(&ring.is_stopping, true);
-	while (atomic_load(&ring.live))
-		wait_ns(NS_PER_MS);
+	end_arrivals(&generator);
+	print_times(PATH_COUNT, "kept", ",\"paths\":[{");
+	for (unsigned p = 0, count = s->has_paths ? PATH_COUNT : 1; p < count; p++)
+		print_times((enum path)p, "rounds", p + 1 < count ? "},{" : "}]}\n");
 	graph_stop(g);
 	for (unsigned i = 0; i < s->events; i++)
 		event_fini(&ring.items[i].event);
 	graph_free(g);
 	free(ring.table);
+	free(ring.records);
+	free(ring.ended);
 	return s->trace && fclose(s->trace) != 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
@@ -423,7 +629,7 @@ static bool take(const char *text, double low, double high, double *out)
 /* Takes an optional argument NAME=VALUE. */
 static bool take_option(const char *text, struct setting *s)
 {
-	uint64_t paths = 0;
+	uint64_t paths = 0, clocked = 0, steals = 0;
 	const struct {
 		const char *name;
 		double low, high;
@@ -431,12 +637,16 @@ static bool take_option(const char *text, struct setting *s)
 	} options[] = {
 		{ "random=", 1, 1e9, &s->random },     { "paths=", 1, 1, &paths },
 		{ "gate=", 1, 1e6, &s->gate },         { "quantum_us=", 1, 1e6, &s->quantum_us },
-		{ "table_kb=", 1, 1e4, &s->table_kb },
+		{ "table_kb=", 1, 1e4, &s->table_kb }, { "clocked=", 1, 1, &clocked },
+		{ "rate=", 1, 1e7, &s->rate },         { "replicas=", 1, 64, &s->replicas },
+		{ "steal=", 1, 1, &steals },
 	};
 	double value;
 
 	if (strncmp(text, "trace=", 6) == 0)
 		return (s->trace = fopen(text + 6, "wb"));
+	if (strncmp(text, "records=", 8) == 0)
+		return (s->records = fopen(text + 8, "r"));
 	for (size_t i = 0; i < COUNT_OF(options); i++) {
 		size_t length = strlen(options[i].name);
 
@@ -446,6 +656,8 @@ static bool take_option(const char *text, struct setting *s)
 			return false;
 		*options[i].to = (uint64_t)value;
 		s->has_paths |= paths == 1;
+		s->is_clocked |= clocked == 1;
+		s->steals |= steals == 1;
 		return !s->has_paths || s->stages == SEARCH_STAGES;
 	}
 	return false;
