@@ -66,7 +66,7 @@ endif
 FUZZERS := $(patsubst %.c,$B/%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
 SERVER := $B/tests/tools/answer_server
 LIMIT  := $B/tests/bench/limit
-SYNTHETIC := $(patsubst %,$B/tests/bench/%,synthetic threads)
+SYNTHETIC := $(patsubst %,$B/tests/bench/%,costs synthetic threads)
 DAMAGE := $B/tests/bench/damage
 S3_PUT := $B/tests/bench/s3_put
 PRELOADS := $(patsubst %,$B/tests/tools/%.so,addresses power_recorder faults slow_disk slow_encoder)
@@ -186,7 +186,7 @@ $(LIMIT): $(LIMIT).o $B/tests/unit/support/picture_compare.o $B/loadgen/load/cor
           $B/libdarkroom.a
 	$(call say,LINK)$(CC) $(DARKROOM_LDFLAGS) -o $@ $^ $(LIBS)
 
-# Measure the scheduler without images, and threads without a scheduler. scripts/experiment runs them.
+# Measure the scheduler without images, what its steps cost, and threads without a scheduler. scripts/experiment runs them.
 $(SYNTHETIC): %: %.o $B/tests/bench/spin.o $B/libdarkroom.a
 	$(call say,LINK)$(CC) $(DARKROOM_LDFLAGS) -o $@ $^ $(LIBS)
 synthetic: $(SYNTHETIC)

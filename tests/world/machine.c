@@ -31,6 +31,7 @@ struct thread {
 	struct cpu own;  /* of the world outside, and with pct */
 	enum state state;
 	bool has_own, has_timer, timed_out;
+	bool spins;       /* it waits on its CPU */
 	uint64_t cpu_ns;  /* CPU time */
 	uint64_t fair_ns; /* the same, raised to that of others when it wakes up */
 	uint64_t ready_ns, until_ns, sequence;
@@ -52,6 +53,11 @@ struct heap {
 struct machine_setting machine = {
 #define X(name, value, meaning) .name = value,
 	MACHINE_SETTINGS(X)
+#undef X
+};
+struct machine_costs machine_costs = {
+#define X(name, ns, meaning) .name = (uint64_t)(ns * 1e3),
+	MACHINE_COSTS(X)
 #undef X
 };
 struct machine_stats machine_stats;
@@ -204,6 +210,13 @@ static void put_on(struct cpu *c, struct thread *t, uint64_t at_ns)
 	t->state = RUNNING;
 }
 
+/* The same, after another thread. */
+static void change_to(struct cpu *c, struct thread *t, uint64_t at_ns)
+{
+	machine_stats.spent.context += machine_costs.context;
+	put_on(c, t, at_ns + machine_costs.context / 1000);
+}
+
 /* Adds it to the threads that wait for a CPU, in the order of their CPU time. */
 static void add_ready(struct thread *t, uint64_t at_ns)
 {
@@ -239,7 +252,7 @@ static struct cpu *idle_cpu(const struct thread *t)
 
 static void make_ready(struct thread *t, uint64_t at_ns)
 {
-	struct cpu *c = t->has_own ? &t->own : idle_cpu(t);
+	struct cpu *c = t->has_own ? &t->own : t->spins ? t->cpu : idle_cpu(t);
 
 	if (t->has_timer) {
 		t->has_timer = false;
@@ -248,7 +261,10 @@ static void make_ready(struct thread *t, uint64_t at_ns)
 	machine_stats.wakes++;
 	coroutine_release(t);
 	if (c) {
-		put_on(c, t, t->has_own ? at_ns : at_ns + machine.wake);
+		uint64_t wake_ps = t->has_own || t->spins ? 0 : machine_costs.wake;
+
+		machine_stats.spent.wake += wake_ps;
+		put_on(c, t, at_ns + wake_ps / 1000);
 		heap_add(&busy, c);
 		return;
 	}
@@ -303,7 +319,7 @@ static void leave_cpu(struct cpu *c)
 	}
 	struct thread *t = take_ready();
 
-	put_on(c, t, (c->now > t->ready_ns ? c->now : t->ready_ns) + machine.context);
+	change_to(c, t, c->now > t->ready_ns ? c->now : t->ready_ns);
 	run_first(c);
 }
 
@@ -318,7 +334,7 @@ static void maybe_preempt(struct cpu *c)
 	struct thread *t = take_ready();
 
 	add_ready(current, c->now);
-	put_on(c, t, c->now + machine.context);
+	change_to(c, t, c->now);
 	run_first(c);
 }
 
@@ -344,19 +360,40 @@ static void charge_by_priority(uint64_t ns)
 	run_first(current->cpu);
 }
 
+static void count_cpu(uint64_t ns)
+{
+	current->cpu_ns += ns;
+	current->fair_ns += ns;
+	all_cpu_ns += ns;
+}
+
 static void charge_part(uint64_t ns)
 {
 	struct cpu *c = current->cpu;
 
 	c->now += ns;
-	current->cpu_ns += ns;
-	all_cpu_ns += ns;
-	current->fair_ns += ns;
+	count_cpu(ns);
 	maybe_preempt(c);
 	c = current->cpu;
 	if ((busy.count && is_cpu_before(busy.item[0], c)) ||
 	    (timers.count && ((struct thread *)timers.item[0])->until_ns < c->now))
 		run_first(c);
+}
+
+/* Returns the first part of that CPU time. Only if there are more threads than CPUs, the thread may
+ * have to give its CPU away: to one that has waited long, or that a timer wakes. */
+static uint64_t next_part(uint64_t ns)
+{
+	const struct thread *first = timers.count ? timers.item[0] : NULL;
+	uint64_t now = current->cpu->now;
+
+	if (live_count <= machine.cpus || current->has_own)
+		return ns;
+	if (ns > machine.chunk)
+		ns = machine.chunk;
+	if (first && first->until_ns >= now && first->until_ns - now < ns)
+		ns = first->until_ns - now + 1;
+	return ns;
 }
 
 void machine_charge(uint64_t ns)
@@ -371,19 +408,21 @@ void machine_charge(uint64_t ns)
 		return;
 	}
 	while (ns) {
-		/* Only if there are more threads than CPUs, one may have to give its CPU away. */
-		uint64_t part =
-			live_count > machine.cpus && ns > machine.chunk ? machine.chunk : ns;
+		uint64_t part = next_part(ns);
 
 		ns -= part;
 		charge_part(part);
 	}
 }
 
-bool machine_block(uint64_t until_ns)
+void machine_pay_to(uint64_t *account, uint64_t ps)
 {
-	struct thread *t = current;
+	*account += ps;
+	machine_charge((ps + 500) / 1000);
+}
 
+static void begin_wait(struct thread *t, uint64_t until_ns)
+{
 	t->state = BLOCKED;
 	t->timed_out = false;
 	t->until_ns = until_ns;
@@ -392,9 +431,29 @@ bool machine_block(uint64_t until_ns)
 		t->sequence = sequence++;
 		heap_add(&timers, t);
 	}
+}
+
+bool machine_block(uint64_t until_ns)
+{
+	struct thread *t = current;
+
+	begin_wait(t, until_ns);
 	pct_steps = 0;
 	leave_cpu(t->cpu);
 	coroutine_acquire(t);
+	return !t->timed_out;
+}
+
+bool machine_spin(uint64_t until_ns)
+{
+	struct thread *t = current;
+	uint64_t from_ns = t->cpu->now;
+
+	t->spins = true;
+	begin_wait(t, until_ns);
+	run_first(NULL);
+	t->spins = false;
+	count_cpu(t->cpu->now - from_ns);
 	return !t->timed_out;
 }
 
@@ -439,7 +498,7 @@ static struct {
 
 void machine_line(const void *address)
 {
-	if (!machine.line || machine.pct || !is_on)
+	if (!machine_costs.line || machine.pct || !is_on)
 		return;
 	size_t i = ((uintptr_t)address >> 6) % LINES;
 
@@ -447,12 +506,12 @@ void machine_line(const void *address)
 		i = (i + 1) % LINES;
 	const struct cpu *c = current->cpu;
 	uint64_t wait = lines[i].free_ns > c->now ? lines[i].free_ns - c->now : 0;
-	uint64_t take = lines[i].owner == c ? machine.line_local : machine.line;
+	uint64_t take_ps = lines[i].owner == c ? machine_costs.line_local : machine_costs.line;
 
 	lines[i].address = address;
 	lines[i].owner = c;
-	lines[i].free_ns = c->now + wait + take;
-	machine_charge(wait + take);
+	lines[i].free_ns = c->now + wait + take_ps / 1000;
+	machine_pay_to(&machine_stats.spent.line, wait * 1000 + take_ps);
 }
 
 /* ---- threads ---- */
@@ -541,14 +600,21 @@ struct thread *thread_list_take(struct thread_list *l)
 
 /* ---- start ---- */
 
-static void take_setting(const char *name, uint64_t value)
+static void take_setting(const char *name, double value)
 {
-#define X(setting, initial, meaning)       \
-	if (strcmp(name, #setting) == 0) { \
-		machine.setting = value;   \
-		return;                    \
+#define X(setting, initial, meaning)               \
+	if (strcmp(name, #setting) == 0) {         \
+		machine.setting = (uint64_t)value; \
+		return;                            \
 	}
 	MACHINE_SETTINGS(X)
+#undef X
+#define X(cost, ns, meaning)                                  \
+	if (strcmp(name, #cost) == 0) {                       \
+		machine_costs.cost = (uint64_t)(value * 1e3); \
+		return;                                       \
+	}
+	MACHINE_COSTS(X)
 #undef X
 	fprintf(stderr, "world: WORLD has no setting %s\n", name);
 	exit(2);
@@ -557,10 +623,10 @@ static void take_setting(const char *name, uint64_t value)
 static void take_settings(const char *text)
 {
 	char name[32];
-	uint64_t value;
+	double value;
 	int size;
 
-	for (; sscanf(text, " %31[a-z_]=%" SCNu64 "%n", name, &value, &size) == 2; text += size)
+	for (; sscanf(text, " %31[a-z_]=%lf%n", name, &value, &size) == 2; text += size)
 		take_setting(name, value);
 	if (text[strspn(text, " ")] || machine.cpus < 1 || machine.cpus > CPUS_MAX) {
 		fprintf(stderr, "world: WORLD: expected NAME=VALUE at: %s\n", text);

@@ -20,34 +20,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "costs.h"
+
 #define MACHINE_FOREVER UINT64_MAX
 
 /* X(name, value, meaning): settings of the environment variable WORLD, as NAME=VALUE, with spaces
- * between them. Costs are in ns of CPU time. */
+ * between them. The costs of costs.h are settings as well. Times are in ns of CPU time. */
 #define MACHINE_SETTINGS(X)                                                             \
 	X(cpus, 4, "processors")                                                        \
 	X(seed, 1, "of all that is random in the machine")                              \
 	X(report, 0, "1: prints what the machine did, and the calls of each seam")      \
-	X(clock, 27, "clock_gettime()")                                                 \
-	X(thread_clock, 600, "clock_gettime() of the thread's CPU time")                \
-	X(visit, 15, "a visit, beside what it calls")                                   \
-	X(urgent, 1, "looking for urgent events, for each stage")                       \
-	X(ready, 14, "looking for stages with work, for each stage")                    \
-	X(push, 92, "an event onto a queue or a stack")                                 \
-	X(pop, 20, "an event from a queue")                                             \
-	X(look, 60, "looking for any work")                                             \
-	X(scan, 2, "looking for work to steal, for each stage of each worker")          \
-	X(fence, 20, "a step of the protocol of sleeping")                              \
-	X(mutex, 20, "locking a mutex")                                                 \
-	X(syscall, 330, "read, write or poll of an eventfd, and other short calls")     \
-	X(wake_send, 7000, "waking another thread, for the one that does it")           \
-	X(wake, 15500, "the time until a woken thread runs on a CPU that was idle")     \
-	X(context, 1700, "from one thread to another on a CPU")                         \
 	X(slice, 2800000, "CPU time of a thread while others wait for a CPU")           \
 	X(ahead, 1000000, "a woken thread preempts one with more CPU time by this")     \
 	X(chunk, 100000, "longest CPU time between checks for preemption")              \
-	X(line, 0, "a contended cache line from another core; 0: no core waits")        \
-	X(line_local, 5, "an atomic operation on such a line that is here already")     \
+	X(skip, 0, "1: looks for work in vain are one step, until something is pushed") \
 	X(atomic, 0, "an atomic operation, where threads may be overtaken (atomics.c)") \
 	X(jitter, 0, "each cost is longer by a random time below this")                 \
 	X(pct, 0, "priorities: the mean number of steps between two changes")
@@ -59,8 +45,17 @@ struct machine_setting {
 };
 extern struct machine_setting machine;
 
+/* For each cost a number of picoseconds. */
+struct machine_costs {
+#define X(name, ns, meaning) uint64_t name;
+	MACHINE_COSTS(X)
+#undef X
+};
+extern struct machine_costs machine_costs;
+
 extern struct machine_stats {
 	uint64_t threads, charges, switches, preemptions, wakes;
+	struct machine_costs spent; /* without jitter */
 } machine_stats;
 
 struct thread;
@@ -90,8 +85,16 @@ unsigned machine_cpu(void);
 /* Uses its CPU for that long. Others may run meanwhile. */
 void machine_charge(uint64_t ns);
 
+/* Uses its CPU for some times that cost. */
+#define machine_pay(cost, times) \
+	machine_pay_to(&machine_stats.spent.cost, machine_costs.cost *(uint64_t)(times))
+void machine_pay_to(uint64_t *account, uint64_t ps);
+
 /* Waits until machine_wake(), or until that time. Returns false if the time has come. */
 bool machine_block(uint64_t until_ns);
+
+/* The same, but the thread keeps its CPU and uses its time. Not with pct. */
+bool machine_spin(uint64_t until_ns);
 
 /* Writes to a cache line that other cores write to as well: waits for the line. */
 void machine_line(const void *address);

@@ -36,6 +36,11 @@ static void report(void)
 	        (unsigned long long)machine_stats.switches,
 	        (unsigned long long)machine_stats.preemptions,
 	        (unsigned long long)machine_stats.wakes);
+#define X(name, ns, meaning)                                                            \
+	fprintf(stderr, "cost %s %.1f %.6f\n", #name, (double)machine_costs.name / 1e3, \
+	        (double)machine_stats.spent.name / 1e12);
+	MACHINE_COSTS(X)
+#undef X
 	for (const struct seam *s = seams; s; s = s->next)
 		fprintf(stderr, "seam %s %llu\n", s->name, (unsigned long long)s->calls);
 }
@@ -64,7 +69,10 @@ SEAM(int, clock_gettime, clockid_t id, struct timespec *out)
 	CALLED(clock_gettime);
 	if (!machine_is_on())
 		return __real_clock_gettime(id, out);
-	machine_charge(id == CLOCK_THREAD_CPUTIME_ID ? machine.thread_clock : machine.clock);
+	if (id == CLOCK_THREAD_CPUTIME_ID)
+		machine_pay(thread_clock, 1);
+	else
+		machine_pay(clock, 1);
 	uint64_t ns = id == CLOCK_THREAD_CPUTIME_ID ? machine_cpu_ns(false) : machine_now();
 
 	*out = (struct timespec){ .tv_sec = (time_t)(ns / NS_PER_S),
@@ -88,7 +96,7 @@ SEAM(int, nanosleep, const struct timespec *t, struct timespec *left)
 {
 	CALLED(nanosleep);
 	(void)left;
-	machine_charge(machine.syscall);
+	machine_pay(syscall, 1);
 	machine_block(machine_now() + (uint64_t)t->tv_sec * NS_PER_S + (uint64_t)t->tv_nsec);
 	return 0;
 }
@@ -96,7 +104,7 @@ SEAM(int, nanosleep, const struct timespec *t, struct timespec *left)
 SEAM(int, usleep, useconds_t us)
 {
 	CALLED(usleep);
-	machine_charge(machine.syscall);
+	machine_pay(syscall, 1);
 	machine_block(machine_now() + (uint64_t)us * 1000);
 	return 0;
 }
@@ -104,7 +112,8 @@ SEAM(int, usleep, useconds_t us)
 SEAM(int, sched_yield, void)
 {
 	CALLED(sched_yield);
-	machine_charge(machine.syscall + (machine.jitter ? machine_random() % 20000 : 0));
+	machine_pay(syscall, 1);
+	machine_charge(machine.jitter ? machine_random() % 20000 : 0);
 	return 0;
 }
 
@@ -183,7 +192,7 @@ SEAM(ssize_t, read, int fd, void *out, size_t size)
 
 	if (!f)
 		return __real_read(fd, out, size);
-	machine_charge(machine.syscall);
+	machine_pay(syscall, 1);
 	if (!f->value && !f->blocks) {
 		errno = EAGAIN;
 		return -1;
@@ -203,14 +212,14 @@ SEAM(ssize_t, write, int fd, const void *data, size_t size)
 	if (!f)
 		return __real_write(fd, data, size);
 	memcpy(&value, data, sizeof value);
-	machine_charge(machine.syscall);
+	machine_pay(syscall, 1);
 	f->value += value;
 	if (f->reader) {
 		struct thread *reader = f->reader;
 
 		f->reader = NULL;
 		machine_wake(reader);
-		machine_charge(machine.wake_send);
+		machine_pay(wake_send, 1);
 	}
 	return sizeof value;
 }
@@ -222,7 +231,7 @@ SEAM(int, poll, struct pollfd *p, nfds_t n, int ms)
 
 	if (!f)
 		return __real_poll(p, n, ms);
-	machine_charge(machine.syscall);
+	machine_pay(syscall, 1);
 	if (ms)
 		wait_for_value(f,
 		               ms < 0 ? MACHINE_FOREVER : machine_now() + (uint64_t)ms * NS_PER_MS);
@@ -270,7 +279,7 @@ static_assert(sizeof(struct mutex) <= sizeof(pthread_mutex_t), "it is kept there
 static void lock(struct mutex *m)
 {
 	machine_line(m);
-	machine_charge(machine.mutex);
+	machine_pay(mutex, 1);
 	while (m->owner) {
 		thread_list_add(&m->waiting, machine_self());
 		machine_block(MACHINE_FOREVER);

@@ -2,7 +2,7 @@
  * seams_sched.c - what the scheduler's functions cost, and where cores may overtake each other.
  *
  * Each replacement uses CPU time and then calls the function itself. No behaviour is replaced, but
- * for the loop of tests/bench/spin.c.
+ * for the loops of tests/bench/spin.c.
  */
 #include "machine.h"
 #include "sched/core/idle.h"
@@ -21,17 +21,24 @@ SEAM(void, spin, uint64_t turns)
 	machine_charge(turns);
 }
 
+SEAM(void, spin_for, uint64_t ns)
+{
+	CALLED(spin_for);
+	machine_pay(thread_clock, 1); /* halves of the first and the last reading */
+	machine_charge(ns);
+}
+
 SEAM(bool, serve_stage, struct worker *w, struct stage *s)
 {
 	CALLED(serve_stage);
-	machine_charge(machine.visit);
+	machine_pay(visit, 1);
 	return __real_serve_stage(w, s);
 }
 
 SEAM(bool, serve_stolen, struct worker *w)
 {
 	CALLED(serve_stolen);
-	machine_charge(machine.visit);
+	machine_pay(visit, 1);
 	return __real_serve_stolen(w);
 }
 
@@ -40,40 +47,93 @@ SEAM(bool, serve_stolen, struct worker *w)
 SEAM(struct stage *, waiting_urgent, const struct worker *w)
 {
 	CALLED(waiting_urgent);
-	machine_charge(machine.urgent * w->visit_set_count);
+	machine_pay(urgent, w->visit_set_count);
 	return __real_waiting_urgent(w);
 }
 
 SEAM(stage_set, waiting_ready, const struct worker *w)
 {
 	CALLED(waiting_ready);
-	machine_charge(machine.ready * w->polled_count);
+	machine_pay(ready, w->polled_count);
 	return __real_waiting_ready(w);
 }
 
 /* Workers that steal look at the stacks of all others. */
-static uint64_t scan_ns(const struct worker *w)
+static uint64_t stacks(const struct worker *w)
 {
 	return worker_stage_group(w)->can_steal
-	               ? machine.scan * w->visit_set_count * group_worker_count(w->group)
+	               ? (uint64_t)w->visit_set_count * group_worker_count(w->group)
 	               : 0;
+}
+
+/* Workers that search in vain, if such looks are skipped. */
+static struct thread *searching[CONF_THREADS_MAX];
+static unsigned searching_count;
+
+/* Something was pushed. */
+static void wake_searching(void)
+{
+	for (; searching_count; searching_count--)
+		machine_wake(searching[searching_count - 1]);
+}
+
+#define TURNS 31 /* looks of search() in worker.c after the first, until it reads the clock */
+
+bool __real_worker_sees_work(const struct worker *w);
+
+/* Uses the time of these looks. They are one step, until something is pushed. Returns whether work
+ * was seen. */
+static bool look_again(const struct worker *w)
+{
+	uint64_t ps = machine_costs.look + stacks(w) * machine_costs.scan;
+	uint64_t from_ns = machine_now(), until_ns = from_ns + TURNS * ps / 1000;
+	bool result = false;
+
+	while (!result && machine_now() < until_ns) {
+		searching[searching_count++] = machine_self();
+		if (!machine_spin(until_ns))
+			for (unsigned i = 0; i < searching_count; i++)
+				if (searching[i] == machine_self())
+					searching[i] = searching[--searching_count];
+		result = __real_worker_sees_work(w);
+	}
+	machine_stats.spent.look += (machine_now() - from_ns) * 1000;
+	return result;
+}
+
+static bool is_searching(const struct worker *w)
+{
+	return w->group->id == GROUP_MAIN && worker_schedule(w)->spin_ns && !w->is_announced &&
+	       atomic_load(&w->group->searchers) >> w->index & 1;
 }
 
 SEAM(bool, worker_sees_work, const struct worker *w)
 {
+	static _Thread_local unsigned skipped; /* calls of looks whose time has been used */
+
 	CALLED(worker_sees_work);
-	machine_charge(machine.look);
+	if (skipped) {
+		skipped--; /* no other thread has run since the last look */
+		return false;
+	}
+	machine_pay(look, 1);
 	bool result = __real_worker_sees_work(w);
 
-	if (!result)
-		machine_charge(scan_ns(w));
+	if (result)
+		return true;
+	machine_pay(scan, stacks(w));
+	if (!machine.skip || machine.pct || !is_searching(w))
+		return false;
+	result = look_again(w);
+	skipped = result ? 0 : TURNS;
 	return result;
 }
 
 SEAM(size_t, waiting_for_worker, const struct worker *w)
 {
 	CALLED(waiting_for_worker);
-	machine_charge(machine.look + scan_ns(w));
+	machine_pay(look, 1);
+	machine_pay(scan, stacks(w));
 	return __real_waiting_for_worker(w);
 }
 
@@ -83,23 +143,27 @@ SEAM(bool, push_to_stack, const struct visit *v, struct stage *s, struct event *
      bool is_for_self)
 {
 	CALLED(push_to_stack);
-	machine_charge(machine.push);
-	return __real_push_to_stack(v, s, ev, is_for_self);
+	machine_pay(push, 1);
+	bool result = __real_push_to_stack(v, s, ev, is_for_self);
+
+	wake_searching();
+	return result;
 }
 
 SEAM(void, stage_queue_push, struct stage_queue *q, struct event *ev, bool by_size)
 {
 	CALLED(stage_queue_push);
-	machine_charge(machine.push);
+	machine_pay(push, 1);
 	machine_line(&q->fifo.tail);
 	__real_stage_queue_push(q, ev, by_size);
+	wake_searching();
 }
 
 /* Only a pop that finds something writes to the line. */
 SEAM(struct event *, stage_queue_pop, struct stage_queue *q, bool by_size, uint64_t age_ns)
 {
 	CALLED(stage_queue_pop);
-	machine_charge(machine.pop);
+	machine_pay(pop, 1);
 	if (!queue_is_empty(&q->fifo))
 		machine_line(&q->fifo.head);
 	return __real_stage_queue_pop(q, by_size, age_ns);
@@ -110,7 +174,7 @@ SEAM(struct event *, stage_queue_pop, struct stage_queue *q, bool by_size, uint6
 SEAM(void, idle_wake, struct group *g, uint64_t home, uint64_t may_visit, struct worker *waker)
 {
 	CALLED(idle_wake);
-	machine_charge(machine.fence);
+	machine_pay(fence, 1);
 	if (atomic_load(&g->sleepers) & may_visit)
 		machine_line(&g->sleepers);
 	__real_idle_wake(g, home, may_visit, waker);
@@ -119,7 +183,7 @@ SEAM(void, idle_wake, struct group *g, uint64_t home, uint64_t may_visit, struct
 SEAM(void, idle_search, struct worker *w)
 {
 	CALLED(idle_search);
-	machine_charge(machine.fence);
+	machine_pay(fence, 1);
 	machine_line(&w->group->searchers);
 	__real_idle_search(w);
 }
@@ -127,7 +191,7 @@ SEAM(void, idle_search, struct worker *w)
 SEAM(void, idle_found, struct worker *w)
 {
 	CALLED(idle_found);
-	machine_charge(machine.fence);
+	machine_pay(fence, 1);
 	machine_line(&w->group->searchers);
 	__real_idle_found(w);
 }
@@ -135,7 +199,7 @@ SEAM(void, idle_found, struct worker *w)
 SEAM(void, idle_announce, struct worker *w)
 {
 	CALLED(idle_announce);
-	machine_charge(machine.fence);
+	machine_pay(fence, 1);
 	machine_line(&w->group->sleepers);
 	machine_line(&w->group->searchers);
 	__real_idle_announce(w);
@@ -144,7 +208,7 @@ SEAM(void, idle_announce, struct worker *w)
 SEAM(void, idle_retract, struct worker *w)
 {
 	CALLED(idle_retract);
-	machine_charge(machine.fence);
+	machine_pay(fence, 1);
 	if (w->is_announced)
 		machine_line(&w->group->sleepers);
 	__real_idle_retract(w);

@@ -12,7 +12,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 WORLD = ROOT / "build/plain/world"
 # The other builds of scripts/test.
 VARIANTS = {"asan": ["SAN=address,undefined"], "tsan": ["SAN=thread"],
-            "clang-plain": ["CC=clang", "OPT=-O0"]}
+            "clang-plain": ["CC=clang", "OPT=-O0"],
+            "clang-asan": ["CC=clang", "SAN=address,undefined"],
+            "clang-tsan": ["CC=clang", "SAN=thread"]}
 POLICIES = "drain", "cohort", "mg1", "srpt", "dbr", "color", "seda"
 TESTS = "test_graph", "test_schedule_switch", "test_stage_groups"
 
@@ -42,6 +44,40 @@ def trace(file, policy, *, world=WORLD, threads=4, pool=2, seconds=0.2, random=1
     data = file.read_bytes()
     assert len(data) > 10000
     return hashlib.sha256(data).hexdigest()
+
+
+def test_costs_take_the_time_that_is_set(tmp_path):
+    """An event that goes round alone: twice the cost of a visit lengthens each hand-over by it."""
+    def hop_ns(**costs):
+        done = run(WORLD / "synthetic", "drain", "5", "0", "1", "1", "1", "0", "0", "0.05",
+                   cpus=1, **costs)
+        return 1e9 / 5 / float(re.search(r'"rounds_per_s":([\d.]+)', done.stdout)[1])
+    assert hop_ns(visit=1000) - hop_ns(visit=0) == pytest.approx(1000, rel=0.01)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_looks_in_vain_are_skipped_without_a_difference(policy):
+    """At half load on 16 cores, where workers search most of the time."""
+    def times(skip):
+        done = run(WORLD / "synthetic", policy, "5", "0", "16", "3", "4000", "400", "150", "0.1",
+                   "random=1", "clocked=1", "rate=8000", cpus=16, skip=skip)
+        return [float(re.search(rf'"{name}":([\d.]+)', done.stdout)[1])
+                for name in ("rounds_per_s", "p50_us", "p99_us")]
+    assert times(1) == pytest.approx(times(0), rel=0.04)
+
+
+def test_arrivals_and_work_do_not_depend_on_the_policy(tmp_path):
+    """An open loop below its capacity: the same number of events, and the same CPU time."""
+    records = tmp_path / "records"
+    records.write_text("12 lake.jpg 100 200 300 200 100\n34 sea.jpg 10 20 30 20.5 10\n")
+    seen = set()
+    for policy in POLICIES:
+        done = run(WORLD / "synthetic", policy, "5", "0", "4", "2", "4000", "0", "0", "0.5",
+                   "random=1", "clocked=1", "rate=2000", f"records={records}")
+        assert done.returncode == 0 and '"refused":0,' in done.stdout
+        seen.add(int(re.search(r'"rounds":(\d+)', done.stdout)[1]))
+        assert float(re.search(r'"p50_us":([\d.]+)', done.stdout)[1]) < 2000
+    assert max(seen) - min(seen) < 10 and 950 < min(seen) < 1050
 
 
 def seams():
@@ -98,7 +134,7 @@ def test_each_seam_is_called(tmp_path):
     declared, seen = seams(), set()
     for policy in POLICIES:
         done = run(WORLD / "synthetic", policy, "5", "0", "4", "2", "16", "100", "50", "0.05",
-                   f"trace={tmp_path / 'trace'}", report=1)
+                   "clocked=1", f"trace={tmp_path / 'trace'}", report=1)
         seen |= {name for name, count in calls(done).items() if count}
     done = run(WORLD / "test_stage_groups", report=1, atomic=20, pct=1000)
     assert done.returncode == 0, done.stdout + done.stderr

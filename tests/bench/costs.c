@@ -1,0 +1,344 @@
+/*
+ * costs.c - measures the costs of tests/world/costs.h, but for `visit`, which is the rest of a
+ * hand-over of tests/bench/synthetic.c (scripts/experiments/simulation.py).
+ *
+ * usage: costs
+ * Prints one JSON object, in ns of CPU time. Each is the least of some repetitions, so that other
+ * programs matter little; times that two threads need together are medians.
+ */
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "conf/conf.h"
+#include "sched/core/graph.h"
+#include "sched/core/push.h"
+#include "sched/core/runtime.h"
+#include "sched/core/stage_queue.h"
+#include "sched/core/visit.h"
+#include "sched/core/waiting.h"
+
+#define CALLS 2000 /* shorter than a time slice */
+#define REPETITIONS 200
+#define ROUND_TRIPS 4000
+#define STAGES 5 /* of the ring of the validation */
+
+/* ---- a graph whose workers sleep ---- */
+
+static void handle(struct visit *v, struct event *const *batch, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		visit_park(v, batch[i]);
+}
+
+#define EACH_STAGE(X) X(0, 1) X(1, 2) X(2, 3) X(3, 4) X(4, 0)
+#define CLASS(number, next)                                                                  \
+	static const struct stage_class class_##number = {                                   \
+		.name = "s" #number, .kind = STAGE_SHARED, .batch_max = 16, .handle = handle \
+	};
+EACH_STAGE(CLASS)
+#define ROW(number, next) { &class_##number, GROUP_MAIN, { "s" #next } },
+const struct graph_row graph_rows[] = { EACH_STAGE(ROW) };
+const unsigned graph_row_count = STAGES;
+
+static struct {
+	struct graph *graph;
+	struct worker *worker;
+	struct stage_queue queue;
+	struct event events[CALLS];
+	pthread_mutex_t mutex;
+	int fd;
+	_Atomic uint64_t word;
+} own = { .mutex = PTHREAD_MUTEX_INITIALIZER };
+
+static bool begin_graph(void)
+{
+	static struct conf conf;
+
+	strcpy(conf.scheduler.policy, "drain");
+	conf.scheduler.threads = 2;
+	for (unsigned i = 0; i < STAGES; i++) {
+		conf.stage[i].kind = STAGE_SHARED;
+		conf.stage[i].pass_through = CONF_NO;
+		conf.stage[i].threads = 1;
+		conf.stage[i].threads_max = CONF_THREADS_MAX;
+	}
+	if (graph_new(&own.graph, &conf, NULL, CALLS, CALLS) != 0 || graph_start(own.graph) != 0)
+		return false;
+	struct group *g = &own.graph->group[GROUP_MAIN];
+
+	while (__builtin_popcountll(atomic_load(&g->sleepers)) < 2)
+		usleep(1000);
+	own.worker = &g->workers[0];
+	own.fd = eventfd(0, 0);
+	for (unsigned i = 0; i < CALLS; i++)
+		event_init(&own.events[i], NULL);
+	return stage_queue_init(&own.queue, CALLS) == 0 && own.fd >= 0;
+}
+
+/* ---- costs of one thread ---- */
+
+static void call_clock(unsigned i)
+{
+	(void)i;
+	clock_ns();
+}
+
+static void call_thread_clock(unsigned i)
+{
+	(void)i;
+	clock_thread_ns();
+}
+
+static void call_urgent(unsigned i)
+{
+	(void)i;
+	waiting_urgent(own.worker);
+}
+
+static void call_ready(unsigned i)
+{
+	(void)i;
+	waiting_ready(own.worker);
+}
+
+static void call_look(unsigned i)
+{
+	(void)i;
+	worker_sees_work(own.worker);
+}
+
+static void call_scan(unsigned i)
+{
+	(void)i;
+	waiting_on_stacks(own.worker);
+}
+
+static void call_push(unsigned i)
+{
+	stage_queue_push(&own.queue, &own.events[i], false);
+}
+
+static void call_pop(unsigned i)
+{
+	(void)i;
+	stage_queue_pop(&own.queue, false, 0);
+}
+
+static void call_fence(unsigned i)
+{
+	atomic_fetch_or(&own.word, i);
+	atomic_thread_fence(memory_order_seq_cst);
+}
+
+static void call_mutex(unsigned i)
+{
+	(void)i;
+	pthread_mutex_lock(&own.mutex);
+	pthread_mutex_unlock(&own.mutex);
+}
+
+static void call_syscall(unsigned i)
+{
+	uint64_t value = 1;
+
+	if (i % 2 ? read(own.fd, &value, sizeof value) < 0
+	          : write(own.fd, &value, sizeof value) < 0)
+		abort();
+}
+
+static void call_line_local(unsigned i)
+{
+	atomic_fetch_add(&own.word, i);
+}
+
+static double once(void (*call)(unsigned))
+{
+	uint64_t begin_ns = clock_ns();
+
+	for (unsigned i = 0; i < CALLS; i++)
+		call(i);
+	return (double)(clock_ns() - begin_ns) / CALLS;
+}
+
+/* Returns the least time of a call. The queue is emptied after pushes, and filled before pops. */
+static double least(void (*call)(unsigned))
+{
+	double best = 1e9;
+
+	for (unsigned i = 0; i < REPETITIONS; i++) {
+		if (call == call_pop)
+			once(call_push);
+		double ns = once(call);
+
+		best = ns < best ? ns : best;
+		if (call == call_push)
+			once(call_pop);
+	}
+	return best;
+}
+
+/* ---- costs of two threads ---- */
+
+static void bind_to(unsigned cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	pthread_setaffinity_np(pthread_self(), sizeof set, &set);
+}
+
+struct pair {
+	int ask, answer;
+	unsigned cpu; /* of the other thread */
+	_Atomic int turn;
+};
+
+static void *answer(void *arg)
+{
+	struct pair *p = arg;
+	uint64_t value;
+
+	bind_to(p->cpu);
+	for (unsigned i = 0; i < ROUND_TRIPS; i++)
+		if (read(p->ask, &value, sizeof value) < 0 ||
+		    write(p->answer, &(uint64_t){ 1 }, sizeof value) < 0)
+			abort();
+	return NULL;
+}
+
+static int compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static double median(double *values)
+{
+	qsort(values, ROUND_TRIPS, sizeof *values, compare);
+	return values[ROUND_TRIPS / 2];
+}
+
+/* Returns the time from a write to the return of the other thread's read, on that CPU. *write_ns:
+ * how long the write took. */
+static double hand_over(unsigned cpu, double *write_ns)
+{
+	static double whole[ROUND_TRIPS], writes[ROUND_TRIPS];
+	struct pair p = { .ask = eventfd(0, 0), .answer = eventfd(0, 0), .cpu = cpu };
+	pthread_t other;
+	uint64_t value;
+
+	if (pthread_create(&other, NULL, answer, &p) != 0)
+		abort();
+	for (unsigned i = 0; i < ROUND_TRIPS; i++) {
+		/* Both sleep, as a worker does that nobody has called for long. */
+		usleep(cpu ? 50 : 0);
+		uint64_t begin_ns = clock_ns(), written_ns;
+
+		if (write(p.ask, &(uint64_t){ 1 }, sizeof value) < 0)
+			abort();
+		written_ns = clock_ns();
+		if (read(p.answer, &value, sizeof value) < 0)
+			abort();
+		whole[i] = (double)(clock_ns() - begin_ns) / 2;
+		writes[i] = (double)(written_ns - begin_ns);
+	}
+	pthread_join(other, NULL);
+	close(p.ask);
+	close(p.answer);
+	*write_ns = median(writes);
+	return median(whole);
+}
+
+static void *return_turns(void *arg)
+{
+	struct pair *p = arg;
+
+	bind_to(p->cpu);
+	for (unsigned i = 0; i < CALLS * REPETITIONS; i++) {
+		while (atomic_load(&p->turn) != 1)
+			continue;
+		atomic_store(&p->turn, 0);
+	}
+	return NULL;
+}
+
+/* Returns the time of a cache line from one core to the other. */
+static double line(void)
+{
+	static struct pair p = { .cpu = 1 };
+	pthread_t other;
+
+	if (pthread_create(&other, NULL, return_turns, &p) != 0)
+		abort();
+	double best = 1e9;
+
+	for (unsigned i = 0; i < REPETITIONS; i++) {
+		uint64_t begin_ns = clock_ns();
+
+		for (unsigned k = 0; k < CALLS; k++) {
+			while (atomic_load(&p.turn) != 0)
+				continue;
+			atomic_store(&p.turn, 1);
+		}
+		double ns = (double)(clock_ns() - begin_ns) / CALLS / 2;
+
+		best = ns < best ? ns : best;
+	}
+	pthread_join(other, NULL);
+	return best;
+}
+
+/* ---- all ---- */
+
+static const struct {
+	const char *name;
+	void (*call)(unsigned);
+	double share; /* of a call */
+} calls[] = {
+	{ "clock", call_clock, 1 },
+	{ "thread_clock", call_thread_clock, 1 },
+	{ "urgent", call_urgent, 1.0 / STAGES },
+	{ "ready", call_ready, 1.0 / STAGES },
+	{ "push", call_push, 1 },
+	{ "pop", call_pop, 1 },
+	{ "fence", call_fence, 1 },
+	{ "mutex", call_mutex, 1 },
+	{ "line_local", call_line_local, 1 },
+};
+
+int main(void)
+{
+	double write_ns, syscall_ns, scan_ns, wake_ns;
+
+	if (!begin_graph())
+		return EXIT_FAILURE;
+	bind_to(0);
+	for (size_t i = 0; i < COUNT_OF(calls); i++)
+		printf("%s\"%s\":%.1f", i ? "," : "{", calls[i].name,
+		       calls[i].share * least(calls[i].call));
+	syscall_ns = least(call_syscall);
+	scan_ns = least(call_scan);
+	/* A look that finds nothing looks at all stacks as well. */
+	printf(",\"syscall\":%.1f,\"scan\":%.2f,\"look\":%.1f", syscall_ns, scan_ns / (2 * STAGES),
+	       least(call_look) - scan_ns);
+	wake_ns = hand_over(1, &write_ns) - syscall_ns;
+	printf(",\"wake\":%.0f,\"wake_send\":%.0f", wake_ns, write_ns - syscall_ns);
+	/* On one CPU: write, read and the change of threads. */
+	printf(",\"context\":%.0f,\"line\":%.1f}\n", hand_over(0, &write_ns) - 2 * syscall_ns,
+	       line());
+	graph_stop(own.graph);
+	graph_free(own.graph);
+	stage_queue_fini(&own.queue);
+	close(own.fd);
+	return EXIT_SUCCESS;
+}
