@@ -7,6 +7,7 @@ import bursts
 import caches
 import cutoff
 import overload
+import simulation
 import slowdown
 import synthetic
 from job import Job, closed
@@ -115,10 +116,13 @@ PARTS = {"policies": (_policies, math.inf), "batching": (_batching, math.inf),
          "ring": (synthetic.ring, synthetic.ROUNDS),
          "threads": (synthetic.threads, synthetic.ROUNDS),
          "addresses": (addresses.jobs, addresses.ROUNDS),
-         "caches": (caches.jobs, caches.ROUNDS)}
+         "caches": (caches.jobs, caches.ROUNDS),
+         "simulation": (simulation.jobs, simulation.ROUNDS),
+         "cores": (simulation.cores_jobs, simulation.MANY_ROUNDS)}
 COMPARED = "policies", "batching", "layouts"
 # Measured by themselves: the caches are simulated, and need no night; the controllers need one.
-USUAL_PARTS = tuple(name for name in PARTS if name not in ("addresses", "caches"))
+USUAL_PARTS = tuple(name for name in PARTS if name not in ("addresses", "caches", "simulation",
+                                                           "cores"))
 
 
 def jobs(options, bench, seed):

@@ -85,7 +85,7 @@ def parse(arguments):
         "controllers, or a controller's loops such as backlog-open")
     add("--parts", type=_names, metavar="NAME,...",
         help=f"parts to measure ({','.join(USUAL_PARTS)}; --brief: {','.join(BRIEF_PARTS)}; also "
-        "addresses and caches)")
+        "addresses, caches, simulation and cores)")
     add("--files", type=pathlib.Path, metavar="DIR",
         help="JPEG files to send instead of the dataset")
     add("--scale", type=float, metavar="F",

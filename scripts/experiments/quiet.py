@@ -9,7 +9,7 @@ from job import Job
 
 REPEATS = 5              # of one measurement
 LOOK_S, WAIT_S = 5, 600  # the machine is watched for LOOK_S at a time, until it was busy for WAIT_S
-INSENSITIVE = {"caches"}  # simulated: other programs change nothing
+INSENSITIVE = {"caches", "cores"}  # simulated: other programs change nothing
 
 
 def wait(most, sleep=time.sleep, usage=machine.Usage):

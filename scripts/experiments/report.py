@@ -8,6 +8,7 @@ import cutoff
 import machine
 import plots
 import results as r
+import simulation
 import synthetic
 import tables
 import visits
@@ -35,7 +36,7 @@ def _head(results, command):
             "same machine. Values are medians, with the range over the rounds in parentheses. "
             "Ratios have intervals. The raw results are in raw.jsonl.\n"]
     others = [100 * line["others_cpu_share"] for line in results.lines
-              if "others_cpu_share" in line and line["kind"] not in ("caches", "disturbed")]
+              if "others_cpu_share" in line and line["kind"] not in ("caches", "cores", "disturbed")]
     if others:
         median = statistics.median(others)
         advice = (" **The machine was busy: the times say little. Repeat the experiment on a quiet "
@@ -113,7 +114,18 @@ def _parts(results):
              "and with a pool of one thread for each stage, as in Welsh 5.8.2.", tables.ring),
             ("threads", "Degradation of threads",
              "Each task reads 8 KB of a cached file on a thread of its own (Welsh, figure 3).",
-             tables.threads)):
+             tables.threads),
+            ("simulation", "Two virtual cores beside two real ones",
+             f"A ring of {simulation.STAGES} stages; an event needs {simulation.WORK_US / 1000:g} ms of "
+             "CPU time, with exponential distributions. Closed loops, and Poisson arrivals at shares "
+             "of the capacity. Both sides have the same arrivals and work. Inside is throughput "
+             "within 5 % and a percentile within 10 %, or an interval that has 1.",
+             simulation.table),
+            ("cores", "More cores than this machine has",
+             "The same ring in virtual time, which is simulated and not measured: every core has its "
+             "own speed, and only the costs of the scheduler and the kernel are there. Efficiency is "
+             "the throughput over that of cores without any overhead, and slowdown the time of an "
+             f"event over its CPU time. {simulation.MANY_ROUNDS} seeds.", simulation.cores_table)):
         if results.of(kind):
             text.append(f"## {title}\n\n{words}\n\n{make(results)}\n")
     if results.of("caches"):

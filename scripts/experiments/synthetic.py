@@ -30,20 +30,20 @@ THREADS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 ROUNDS = 6  # of the ring and the threads
 
 
-def _run(program, *arguments, folder=PROGRAMS):
-    done = subprocess.run([folder / program, *map(str, arguments)], capture_output=True,
+def program(name, *arguments, folder=PROGRAMS):
+    done = subprocess.run([folder / name, *map(str, arguments)], capture_output=True,
                           text=True)
     if done.returncode != 0:
-        raise run.Failed(f"{program} ended with status {done.returncode}: {done.stderr}")
+        raise run.Failed(f"{name} ended with status {done.returncode}: {done.stderr}")
     report = json.loads(done.stdout)
     if not report.get("rounds", 1) or not report.get("tasks", 1):
-        raise run.Failed(f"{program} has done nothing: the machine is too busy")
+        raise run.Failed(f"{name} has done nothing: the machine is too busy")
     return report
 
 
 def _synthetic(policy, stages, seconds, passed=0, threads=1, pool=1, events=1, bottleneck_us=0,
                idle_us=0, folder=PROGRAMS, **more):
-    return _run("synthetic", policy, stages, passed, threads, pool, events, bottleneck_us, idle_us,
+    return program("synthetic", policy, stages, passed, threads, pool, events, bottleneck_us, idle_us,
                 seconds, *(f"{name}={value}" for name, value in more.items() if value),
                 folder=folder)
 
@@ -97,6 +97,6 @@ def ring(options, bench, number):
 def threads(options, bench, number):
     seconds = min(2, options.synthetic_s)
     return [Job("threads", f"{count} threads", count, number,
-                lambda count=count: _run("threads", count, seconds,
+                lambda count=count: program("threads", count, seconds,
                                          ROOT / "data" / "sample" / "lake.jpg"),
                 1.3 * seconds + 0.2) for count in THREADS]

@@ -37,6 +37,7 @@ COLUMNS = {"Throughput, MB/s": ("input_bytes_per_s", 1e6), "Makespan, s": ("make
            "Memory, maximum, MB": ("peak_rss_bytes", 1e6)}
 RATIOS = {"throughput": "input_bytes_per_s", "90th percentile": "p90_ms",
           "99th percentile": "p99_ms", "CPU per image": "cpu_ms_per_image"}
+VIRTUAL = "rounds_per_s", "p50_us", "p90_us", "p99_us"
 KINDS = {"Events of a visit": "cohorts", "Layout": "layouts"}
 STAGES = ("jpeg_decode", "scale", "blur", "jpeg_encode")
 
@@ -233,7 +234,7 @@ class Report:
         self.check("head", line, counts)
         if found := re.search(r"Other programs used (.*?)\)", head):
             shares = [100 * row["others_cpu_share"] for row in self.rows
-                      if row["kind"] not in ("caches", "disturbed")]
+                      if row["kind"] not in ("caches", "cores", "disturbed")]
             self.check("head", found[1], [spread(shares)[0], max(shares)])
         if disturbed := self.of("disturbed"):
             self.check("head", next(line for line in head.splitlines() if "disturbed" in line),
@@ -297,6 +298,11 @@ class Report:
             rows = self.of("gates", name)
             return [spread([row["cpu_ns"] / (8 * row["rounds"]) for row in rows]),
                     spread([row["rounds_per_s"] for row in rows])]
+        if first == "Virtual to real":
+            rows = self.of("simulation", name)
+            return [self.ratio_to_real(rows, key).figures() for key in VIRTUAL] + [None]
+        if first.startswith("Virtual cores"):
+            return [self.cores(name, title) for title in head[1:]]
         if first == "Threads":
             rows = self.of("threads", workload=int(name))
             return [spread([row["tasks_per_s"] for row in rows]),
@@ -304,6 +310,15 @@ class Report:
                     *(spread([row[key] for row in rows]) for key in ("p50_us", "p99_us"))]
         rows = self.of(KINDS.get(first, "policies"), name, workload)
         return [self.cell(rows, title) for title in head[1:]]
+
+    def ratio_to_real(self, rows, key):
+        return Ratio([row["virtual"][key] / row["real"][key] for row in rows])
+
+    def cores(self, name, title):
+        """Returns the expected figures of a policy or layout on virtual cores."""
+        cores, workload, key = title.split(", ")
+        rows = self.of("cores", f"{name}, {workload}", int(cores))
+        return spread([row["efficiency" if key == "efficiency" else "slowdown_p99"] for row in rows])
 
     def cell(self, rows, title):
         if title == "load of the heaviest part to the mean":

@@ -11,6 +11,7 @@ import pytest
 import readme
 import recompute
 import report
+import simulation
 import synthetic
 from results import Results
 
@@ -129,6 +130,13 @@ class Made:
             self.add("threads", [f"{count} threads"], lambda _: {**self.plain(
                 "tasks_per_s", "cpu_ns", "p50_us", "p99_us"), "tasks": 100}, count)
         self.add("caches", ["cohort", "cohort, single events", "drain"], self.caches)
+        self.add("simulation", [f"{policy}, {name}" for policy in ("drain", "seda")
+                                for name in simulation.WORKLOADS], lambda _: {
+            side: self.plain(*simulation.BOUNDS) for side in ("real", "virtual")}, 0)
+        for cores in simulation.MANY:
+            self.add("cores", [f"{name}, {workload}" for workload in simulation.MANY_WORKLOADS
+                               for name in (*simulation.POLICIES, *simulation.layouts())],
+                     lambda _: {"efficiency": self.near(0.9), "slowdown_p99": self.near(5)}, cores)
         self.rows.sort(key=lambda row: (row["round"], row["kind"], plan.place(
             4711, row["kind"], row["name"], row["workload"], row["round"])))
         self.rows.append(self.rows[0] | {"kind": "disturbed", "part": "policies"})

@@ -1,0 +1,214 @@
+"""Virtual time (tests/world) beside real cores: the same program, scheduler, arrivals and work on two
+real cores and on two virtual ones, for each policy, load and closed loop. And the scheduler on more
+cores than this machine has.
+
+Work is CPU time, so that the speed of the processor is no part of the comparison. The costs of
+virtual time are measured on the same machine just before. Nothing is fitted to the compared runs.
+"""
+
+import json
+import math
+import os
+import subprocess
+
+import quiet
+import run
+import results as r
+import synthetic
+from job import Job
+from machine import ROOT
+from markdown import table as markdown_table
+from paired import Pairs
+
+WORLD = ROOT / "build" / "plain" / "world"
+POLICIES = synthetic.POLICIES
+CORES = 2
+# A ring of five stages. An event needs a millisecond of CPU time, with exponential distributions.
+STAGES, BOTTLENECK_US, IDLE_US = 5, 400, 150
+WORK_US = BOTTLENECK_US + (STAGES - 1) * IDLE_US
+# Events of a closed loop, or a load of Poisson arrivals, as a share of the capacity.
+WORKLOADS = {"4 events": 4, "16 events": 16, "load 0.3": 0.3, "load 0.6": 0.6, "load 0.9": 0.9,
+             "load 1.2": 1.2}
+SECONDS, ROUNDS = 1.5, 4
+BOUNDS = {"rounds_per_s": 0.05, "p50_us": 0.1, "p90_us": 0.1, "p99_us": 0.1}
+TITLES = {"rounds_per_s": "throughput", "p50_us": "p50", "p90_us": "p90", "p99_us": "p99"}
+LEAST_EVENTS = 4000  # of an open loop: the most that wait under overload
+
+
+# ---- runs ----
+
+def arguments(policy, cores, workload, seconds, seed, pools=(CORES, 1), **more):
+    """Returns the arguments of tests/bench/synthetic. workload: events, or a load. pools: the
+    threads of the bottleneck's pool and of each other one, with seda."""
+    is_open = isinstance(workload, float)
+    rate = round(workload * cores * 1e6 / WORK_US) if is_open else 0
+    more = {"random": seed, "clocked": 1, "rate": rate, **more}
+    threads, pool = pools if policy == "seda" else (cores, 1)
+    return [policy, STAGES, 0, threads, pool, LEAST_EVENTS if is_open else workload, BOTTLENECK_US,
+            IDLE_US, seconds, *(f"{name}={value}" for name, value in more.items() if value)]
+
+
+def virtual(program_arguments, cores, costs, **settings):
+    """Runs the program on that many virtual cores. Returns its results, and the CPU time of each
+    cost in seconds."""
+    world = {"cpus": cores, **costs, "report": 1, **settings}
+    done = subprocess.run(["setarch", "-R", WORLD / "synthetic", *map(str, program_arguments)],
+                          env=os.environ | {"WORLD": " ".join(f"{k}={v}" for k, v in world.items())},
+                          capture_output=True, text=True)
+    if done.returncode != 0:
+        raise run.Failed(f"the world ended with status {done.returncode}: {done.stderr}")
+    spent = {words[1]: float(words[3]) for words in map(str.split, done.stderr.splitlines())
+             if words[0] == "cost"}
+    return figures(json.loads(done.stdout)), spent
+
+
+def figures(report):
+    return {key: report[key] for key in (*BOUNDS, "rounds", "slowdown_p50", "slowdown_p99",
+                                         "visits", "visits_empty", "refused")}
+
+
+def _costs(options):
+    """Returns the costs of this machine. They are measured once, undisturbed, and stored with the
+    results."""
+    return quiet.once(options.out / "costs.json", "costs", measure_costs,
+                      options.others / 100)["costs"]
+
+
+def measure_costs():
+    """Returns all costs in ns. `visit` is what is left of a hand-over on one core."""
+    done = subprocess.run([synthetic.PROGRAMS / "costs"], check=True, capture_output=True, text=True)
+    costs = json.loads(done.stdout)
+    ring = ["drain", STAGES, 0, 1, 1, 1, 0, 0, 0.3]
+    real = max(_rounds_per_s(synthetic.program("synthetic", *ring)) for _ in range(5))
+    free, _ = virtual(ring, 1, {**costs, "visit": 0})
+    hops = STAGES * free["rounds_per_s"], STAGES * real
+    return {"costs": costs | {"visit": max(0, 1e9 / hops[1] - 1e9 / hops[0])}}
+
+
+def _rounds_per_s(report):
+    return report["rounds_per_s"]
+
+
+# ---- two cores ----
+
+def jobs(options, bench, number):
+    return [Job("simulation", f"{policy}, {name}", 0, number,
+                lambda policy=policy, workload=workload: _measure(options, policy, workload, number),
+                1.25 * SECONDS + 0.9)
+            for policy in POLICIES for name, workload in WORKLOADS.items()]
+
+
+def _measure(options, policy, workload, number):
+    costs = _costs(options)
+    same = arguments(policy, CORES, workload, SECONDS, number + 1)
+    real = figures(synthetic.program("synthetic", *same))
+    return {"policy": policy, "real": real, "costs": costs,
+            "virtual": virtual(same, CORES, costs)[0]}
+
+
+def pairs(lines, key):
+    """Returns the ratios of the virtual figure to the real one, one for each round."""
+    return Pairs([line["virtual"][key] / line["real"][key] for line in lines])
+
+
+def is_inside(lines, key):
+    """A figure is inside its bound, or the measurement cannot tell it from the real one."""
+    interval = pairs(lines, key).interval()
+    return (abs(interval.ratio - 1) <= BOUNDS[key]
+            or interval.low <= 1 <= interval.high and not math.isinf(interval.high))
+
+
+def outside(lines):
+    """Returns the figures of a row that are outside."""
+    return [TITLES[key] for key in BOUNDS if not is_inside(lines, key)]
+
+
+def rows(results):
+    """Yields the name and the lines of each row."""
+    for policy in POLICIES:
+        for name in WORKLOADS:
+            if lines := results.runs("simulation", f"{policy}, {name}", 0):
+                yield f"{policy}, {name}", lines
+
+
+def table(results):
+    found = list(rows(results))
+    all_inside = sum(not outside(lines) for _, lines in found)
+    return (f"{all_inside} of {len(found)} rows are inside.\n\n" + markdown_table(
+        ["Virtual to real", *TITLES.values(), "outside"],
+        [[name, *(r.ratio_text(pairs(lines, key).interval()) for key in BOUNDS),
+          ", ".join(outside(lines))] for name, lines in found]))
+
+
+# ---- more cores ----
+
+# Policies on virtual cores, with the costs that the validation has measured, and 20 seeds.
+MANY = (4, 16, 64)
+MANY_WORKLOADS = {"saturated": 8, "load 0.5": 0.5, "load 0.8": 0.8, "load 0.95": 0.95}
+MANY_ROUNDS, MANY_REQUESTS = 20, 4000
+# drain on 64 cores: the events of a millisecond, and 10 and 50 times as many that are so much
+# smaller; in one group, and in replicas.
+LAYOUTS = {"shared": {}, "4 replicas": {"replicas": 4}, "16 replicas": {"replicas": 16},
+           "16 replicas that help": {"replicas": 16, "steal": 1}}
+DIVISORS = (1, 10, 50)
+
+
+def _pools(cores):
+    """Pools with as many threads as cores, in proportion to the work."""
+    return (max(2, cores * BOTTLENECK_US // WORK_US), max(1, cores * IDLE_US // WORK_US))
+
+
+def cores_jobs(options, bench, number):
+    costs = validated_costs()
+    cases = [(f"{policy}, {workload}", cores, policy, workload, 1, {}) for policy in POLICIES
+             for cores in MANY for workload in MANY_WORKLOADS]
+    cases += [(f"{layout}, {WORK_US // divisor} us, {workload}", max(MANY), "drain", workload,
+               divisor, more) for layout, more in LAYOUTS.items() for divisor in DIVISORS
+              for workload in ("saturated", "load 0.8")]
+    return [Job("cores", name, cores, number, lambda each=each: _measure_many(costs, number, *each),
+                1) for name, *each in cases for cores in [each[0]]]
+
+
+def validated_costs():
+    """Returns the costs of the committed validation. Without one those of tests/world/costs.h
+    hold."""
+    path = ROOT / "data" / "results" / "simulation" / "raw.jsonl"
+    return next((line["costs"] for line in r.read(path) if line["kind"] == "simulation"),
+                {}) if path.exists() else {}
+
+
+def _measure_many(costs, number, cores, policy, workload, divisor, more):
+    load = MANY_WORKLOADS[workload]
+    rate = cores * 1e6 / WORK_US * divisor
+    loop = load * divisor if isinstance(load, float) else load * cores
+    words = arguments(policy, cores, loop, MANY_REQUESTS / rate, number + 1, _pools(cores), **more)
+    words[6:8] = BOTTLENECK_US / divisor, IDLE_US / divisor
+    found, spent = virtual(words, cores, costs, skip=1)
+    return {"policy": policy, "work_us": WORK_US / divisor, "spent": spent,
+            "efficiency": found["rounds_per_s"] / rate, **found}
+
+
+def layouts():
+    """Returns the names of the rows of layouts."""
+    return [f"{layout}, {WORK_US // divisor} us" for layout in LAYOUTS for divisor in DIVISORS]
+
+
+def cores_table(results):
+    """Returns a table of the policies on each number of cores, and one of the layouts."""
+    out = []
+    for names, cores in ((POLICIES, MANY), (layouts(), MANY[-1:])):
+        columns = [(count, workload, key) for count in cores for workload in MANY_WORKLOADS
+                   for key in (["efficiency"] if workload == "saturated" else ["p99 slowdown"])]
+        columns = [each for each in columns
+                   if results.runs("cores", f"{names[0]}, {each[1]}", each[0])]
+        out.append(markdown_table(
+            ["Virtual cores, " + ("policy" if names is POLICIES else "layout of drain"),
+             *(f"{count}, {workload}, {key}" for count, workload, key in columns)],
+            [[name, *(_cores_cell(results, name, *each) for each in columns)] for name in names]))
+    return "\n\n".join(out)
+
+
+def _cores_cell(results, name, cores, workload, key):
+    runs = results.runs("cores", f"{name}, {workload}", cores)
+    column = "efficiency" if key == "efficiency" else "slowdown_p99"
+    return r.spread([line[column] for line in runs], 3 if key == "efficiency" else 1)

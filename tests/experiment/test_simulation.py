@@ -1,0 +1,69 @@
+"""Virtual time is told from real time where it differs, and still agrees with what was measured."""
+
+import concurrent.futures
+import os
+import subprocess
+
+import pytest
+import readme
+import results
+import simulation
+
+FOLDER = readme.RESULTS / "simulation"
+
+
+def lines(throughput, p99, spread=0.01):
+    """Four rounds with these ratios of virtual to real figures."""
+    real = {"rounds_per_s": 2000.0, "p50_us": 1000.0, "p90_us": 2000.0, "p99_us": 4000.0}
+    return [{"real": real, "virtual": real | {
+        "rounds_per_s": real["rounds_per_s"] * (throughput + sign * spread),
+        "p99_us": real["p99_us"] * (p99 + sign * spread)}} for sign in (-1, 1, -1, 1)]
+
+
+@pytest.mark.parametrize("throughput, p99, spread, outside", [
+    (1, 1, 0.01, []), (0.96, 1.09, 0.01, []), (0.94, 1, 0.01, ["throughput"]),
+    (1.06, 0.89, 0.01, ["throughput", "p99"]), (1, 1.11, 0.01, ["p99"]),
+    (1, 1.11, 0.3, [])])  # the last measurement cannot tell
+def test_a_row_outside_names_its_figures(throughput, p99, spread, outside):
+    assert simulation.outside(lines(throughput, p99, spread)) == outside
+
+
+def test_one_round_tells_by_the_bound_alone():
+    assert simulation.outside(lines(1, 1.2)[:1]) == ["p99"]
+
+
+@pytest.fixture(scope="module")
+def measured():
+    """The committed rows, with what the world says now in place of what it said then."""
+    if not (FOLDER / "raw.jsonl").exists():
+        pytest.skip("not measured yet")
+    subprocess.run(["make", "-s", f"-j{os.cpu_count()}", "build/plain/world/synthetic"],
+                   cwd=simulation.ROOT, check=True)
+    rows = list(simulation.rows(results.Results(results.read(FOLDER / "raw.jsonl"))))
+    assert len(rows) == len(simulation.POLICIES) * len(simulation.WORKLOADS)
+
+    def again(line):
+        policy, name = line["name"].split(", ")
+        words = simulation.arguments(policy, simulation.CORES, simulation.WORKLOADS[name],
+                                     simulation.SECONDS, line["round"] + 1)
+        return line | {"virtual": simulation.virtual(words, simulation.CORES, line["costs"])[0]}
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        return {name: (of_row, list(pool.map(again, of_row))) for name, of_row in rows}
+
+
+def test_the_world_agrees_with_the_committed_measurement(measured):
+    """No figure is outside that was not outside when it was measured."""
+    worse = {name: found for name, (before, now) in measured.items()
+             if (found := set(simulation.outside(now)) - set(simulation.outside(before)))}
+    assert worse == {}
+
+
+def test_the_world_tells_policies_apart(measured):
+    """The virtual run of another policy is no match for a real one, under overload or in a loop."""
+    for policy in ("drain", "cohort", "srpt"):
+        for other in ("drain", "cohort", "srpt"):
+            if other != policy:
+                assert any(simulation.outside(
+                    [real | {"virtual": virtual["virtual"]} for real, virtual in zip(
+                        measured[f"{policy}, {name}"][0], measured[f"{other}, {name}"][1])])
+                    for name in simulation.WORKLOADS), (policy, other)
