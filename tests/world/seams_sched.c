@@ -81,20 +81,28 @@ static void wake_searching(void)
 
 bool __real_worker_sees_work(const struct worker *w);
 
-/* Uses the time of these looks. They are one step, until something is pushed. Returns whether work
- * was seen. */
+static void stop_searching(const struct thread *self)
+{
+	for (unsigned i = 0; i < searching_count; i++)
+		if (searching[i] == self)
+			searching[i] = searching[--searching_count];
+}
+
+/* Uses the time of these looks. They are one step, until something is pushed: the first look after
+ * the push may see it, and each worker has its own times of looks. Returns whether work was seen.
+ */
 static bool look_again(const struct worker *w)
 {
-	uint64_t ps = machine_costs.look + stacks(w) * machine_costs.scan;
-	uint64_t from_ns = machine_now(), until_ns = from_ns + TURNS * ps / 1000;
+	uint64_t look_ns = (machine_costs.look + stacks(w) * machine_costs.scan) / 1000 + 1;
+	uint64_t from_ns = machine_now(), until_ns = from_ns + TURNS * look_ns;
 	bool result = false;
 
 	while (!result && machine_now() < until_ns) {
 		searching[searching_count++] = machine_self();
-		if (!machine_spin(until_ns))
-			for (unsigned i = 0; i < searching_count; i++)
-				if (searching[i] == machine_self())
-					searching[i] = searching[--searching_count];
+		if (machine_spin(until_ns))
+			machine_charge(look_ns - (machine_now() - from_ns) % look_ns);
+		else
+			stop_searching(machine_self());
 		result = __real_worker_sees_work(w);
 	}
 	machine_stats.spent.look += (machine_now() - from_ns) * 1000;
