@@ -7,6 +7,7 @@ import subprocess
 
 import cutoff
 import results as r
+import simulation
 import slowdown as slowdowns
 import synthetic
 from plan import PER_CONNECTION, PER_CORE, POOLS, class_of
@@ -214,6 +215,18 @@ def gates(results, path):
         path, "most events of a visit", (0, "bottom right"), synthetic.GATES)
 
 
+def cores(results, path):
+    """Draws the p99 of the slowdown by load, in a panel for each number of virtual cores."""
+    loads = {name: load for name, load in simulation.MANY_WORKLOADS.items()
+             if isinstance(load, float)}
+    panels = [(f"{count} virtual cores", True, None, [
+        (policy, colour, [(load, statistics.median(line["slowdown_p99"] for line in runs))
+                          for name, load in loads.items()
+                          if (runs := results.runs("cores", f"{policy}, {name}", count))])
+        for policy, colour in zip(simulation.POLICIES, LINES)]) for count in simulation.MANY]
+    overlays("p99 of the slowdown, simulated", panels, path, "load", (0, "top left"), columns=3)
+
+
 def controllers(results, name, path):
     """Draws queue, threads and batch of the first round over time, in a panel each."""
     line = min((line for line in results.of("bursts") if line["name"] == name),
@@ -242,6 +255,8 @@ def _plots(results):
         yield ("cutoff.svg", "Preemption by cutoff", lambda path: quantum(results, path))
     if results.of("gates"):
         yield "gates.svg", "Cohorts of up to 1,000 events", lambda path: gates(results, path)
+    if results.of("cores"):
+        yield "cores.svg", "Slowdown on virtual cores", lambda path: cores(results, path)
     for name in sorted({line["name"] for line in results.of("bursts")}):
         yield (f"bursts-{name.replace(' ', '-')}.svg", f"Queues and pools under bursts, {name}",
                lambda path, name=name: controllers(results, name, path))

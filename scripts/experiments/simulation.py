@@ -145,12 +145,12 @@ def table(results):
 # Policies on virtual cores, with the costs that the validation has measured, and 20 seeds.
 MANY = (4, 16, 64)
 MANY_WORKLOADS = {"saturated": 8, "load 0.5": 0.5, "load 0.8": 0.8, "load 0.95": 0.95}
-MANY_ROUNDS, MANY_REQUESTS = 20, 4000
-# drain on 64 cores: the events of a millisecond, and 10 and 50 times as many that are so much
-# smaller; in one group, and in replicas.
+MANY_ROUNDS, MANY_REQUESTS = 20, 2000
+# drain on 64 cores: events of a millisecond, and ten times as many that are so much smaller; in
+# one group, and in replicas.
 LAYOUTS = {"shared": {}, "4 replicas": {"replicas": 4}, "16 replicas": {"replicas": 16},
            "16 replicas that help": {"replicas": 16, "steal": 1}}
-DIVISORS = (1, 10, 50)
+DIVISORS = (1, 10)
 
 
 def _pools(cores):
@@ -181,7 +181,8 @@ def _measure_many(costs, number, cores, policy, workload, divisor, more):
     load = MANY_WORKLOADS[workload]
     rate = cores * 1e6 / WORK_US * divisor
     loop = load * divisor if isinstance(load, float) else load * cores
-    words = arguments(policy, cores, loop, MANY_REQUESTS / rate, number + 1, _pools(cores), **more)
+    words = arguments(policy, cores, loop, max(0.01, MANY_REQUESTS / rate), number + 1,
+                      _pools(cores), **more)
     words[6:8] = BOTTLENECK_US / divisor, IDLE_US / divisor
     found, spent = virtual(words, cores, costs, skip=1)
     return {"policy": policy, "work_us": WORK_US / divisor, "spent": spent,
@@ -194,21 +195,38 @@ def layouts():
 
 
 def cores_table(results):
-    """Returns a table of the policies on each number of cores, and one of the layouts."""
+    """Returns tables of the policies on each number of cores, of the layouts, and of what the
+    scheduler costs on most cores."""
     out = []
     for names, cores in ((POLICIES, MANY), (layouts(), MANY[-1:])):
-        columns = [(count, workload, key) for count in cores for workload in MANY_WORKLOADS
-                   for key in (["efficiency"] if workload == "saturated" else ["p99 slowdown"])]
-        columns = [each for each in columns
-                   if results.runs("cores", f"{names[0]}, {each[1]}", each[0])]
+        columns = [(count, workload, EFFICIENCY if workload == "saturated" else SLOWDOWN)
+                   for count in cores for workload in MANY_WORKLOADS
+                   if results.runs("cores", f"{names[0]}, {workload}", count)]
         out.append(markdown_table(
             ["Virtual cores, " + ("policy" if names is POLICIES else "layout of drain"),
              *(f"{count}, {workload}, {key}" for count, workload, key in columns)],
             [[name, *(_cores_cell(results, name, *each) for each in columns)] for name in names]))
+    columns = [(count, workload, key) for count in MANY[1:] for workload in ("load 0.5", "load 0.95")
+               for key in SPENT]
+    out.append(markdown_table(
+        ["Virtual cores, CPU us per event",
+         *(f"{count}, {workload}, {key}" for count, workload, key in columns)],
+        [[name, *(_cores_cell(results, name, *each) for each in columns)] for name in POLICIES]))
     return "\n\n".join(out)
+
+
+EFFICIENCY, SLOWDOWN = "efficiency", "p99 slowdown"
+SPENT = {"looks": ("look", "scan"), "contended words": ("line",),
+         "waking": ("wake", "wake_send", "context")}
+
+
+def spent_us(line, key):
+    """Returns the CPU time of these costs for each event, in us. A quarter is the warm-up."""
+    return 1e6 * sum(line["spent"][cost] for cost in SPENT[key]) / (1.25 * line["rounds"])
 
 
 def _cores_cell(results, name, cores, workload, key):
     runs = results.runs("cores", f"{name}, {workload}", cores)
-    column = "efficiency" if key == "efficiency" else "slowdown_p99"
-    return r.spread([line[column] for line in runs], 3 if key == "efficiency" else 1)
+    of = {EFFICIENCY: lambda line: line["efficiency"], SLOWDOWN: lambda line: line["slowdown_p99"]}
+    return r.spread([of[key](line) if key in of else spent_us(line, key) for line in runs],
+                    3 if key == EFFICIENCY else 1)

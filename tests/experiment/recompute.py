@@ -37,6 +37,8 @@ COLUMNS = {"Throughput, MB/s": ("input_bytes_per_s", 1e6), "Makespan, s": ("make
            "Memory, maximum, MB": ("peak_rss_bytes", 1e6)}
 RATIOS = {"throughput": "input_bytes_per_s", "90th percentile": "p90_ms",
           "99th percentile": "p99_ms", "CPU per image": "cpu_ms_per_image"}
+SPENT = {"looks": ("look", "scan"), "contended words": ("line",),
+         "waking": ("wake", "wake_send", "context")}
 VIRTUAL = "rounds_per_s", "p50_us", "p90_us", "p99_us"
 KINDS = {"Events of a visit": "cohorts", "Layout": "layouts"}
 STAGES = ("jpeg_decode", "scale", "blur", "jpeg_encode")
@@ -318,6 +320,9 @@ class Report:
         """Returns the expected figures of a policy or layout on virtual cores."""
         cores, workload, key = title.split(", ")
         rows = self.of("cores", f"{name}, {workload}", int(cores))
+        if key in SPENT:
+            return spread([sum(row["spent"][cost] for cost in SPENT[key]) / row["rounds"] * 8e5
+                           for row in rows])
         return spread([row["efficiency" if key == "efficiency" else "slowdown_p99"] for row in rows])
 
     def cell(self, rows, title):

@@ -136,7 +136,11 @@ class Made:
         for cores in simulation.MANY:
             self.add("cores", [f"{name}, {workload}" for workload in simulation.MANY_WORKLOADS
                                for name in (*simulation.POLICIES, *simulation.layouts())],
-                     lambda _: {"efficiency": self.near(0.9), "slowdown_p99": self.near(5)}, cores)
+                     lambda _: {"efficiency": self.near(0.9), "slowdown_p99": self.near(5),
+                                "rounds": 2000, "spent": {
+                                    cost: self.near(0.02) for cost in (
+                                        "look", "scan", "line", "wake", "wake_send", "context")}},
+                     cores)
         self.rows.sort(key=lambda row: (row["round"], row["kind"], plan.place(
             4711, row["kind"], row["name"], row["workload"], row["round"])))
         self.rows.append(self.rows[0] | {"kind": "disturbed", "part": "policies"})

@@ -3,9 +3,11 @@
 import concurrent.futures
 import os
 import subprocess
+import types
 
 import pytest
 import readme
+import records
 import results
 import simulation
 
@@ -30,6 +32,18 @@ def test_a_row_outside_names_its_figures(throughput, p99, spread, outside):
 
 def test_one_round_tells_by_the_bound_alone():
     assert simulation.outside(lines(1, 1.2)[:1]) == ["p99"]
+
+
+def test_a_trace_gives_a_record_for_each_picture():
+    """A decoding that was parked counts for its picture; visits that found nothing do not."""
+    visits = [("jpeg_decode", 1, 500), ("jpeg_decode", 0, 9), ("jpeg_decode", 1, 300), ("scale", 2, 200),
+              ("disk_write", 1, 7), ("jpeg_encode", 3, 100), ("jpeg_decode", 1, 50), ("blur", 1, 4)]
+    names = list(dict.fromkeys(name for name, _, _ in visits))
+    trace = types.SimpleNamespace(stages=names, records=lambda: [
+        types.SimpleNamespace(stage=names.index(name), events=events, cpu=1000 * us)
+        for name, events, us in visits])
+    assert [list(found.values()) for found in records.of_trace(trace)] == [
+        [800, 200, 0, 100], [50, 0, 4, 0]]
 
 
 @pytest.fixture(scope="module")
