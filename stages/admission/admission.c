@@ -267,7 +267,6 @@ bool admission_try(struct admission *a, struct admission_waiter *w, bool may_wai
 	bool is_admitted = !is_overtaking && admit(a, w);
 
 	a->admitted[w->class] += is_admitted;
-	a->refused[w->class] += !is_admitted && !may_wait;
 	if (!is_admitted && may_wait)
 		join_line(a, w);
 	pthread_mutex_unlock(&a->lock);
@@ -313,17 +312,18 @@ static void set_problem_of_load(const struct load *in_flight, const struct load 
 	problem_append(problem, ", which takes about %.1f s", backlog_s);
 }
 
-void admission_set_problem(struct admission *a, const struct conf *conf,
-                           const struct admission_waiter *w, struct problem *problem)
+void admission_refuse(struct admission *a, const struct conf *conf,
+                      const struct admission_waiter *w, struct problem *problem)
 {
 	uint64_t max = conf->limits.images_in_flight, count = admission_in_flight(a);
 
 	pthread_mutex_lock(&a->lock);
+	unsigned class = class_now(a, w->class);
 	struct load load = a->overload.in_flight, claims = a->overload.shares.claims;
 	double backlog_s = overload_backlog_s(&a->overload);
-	unsigned retry_s =
-		overload_retry_s(&a->overload, class_now(a, w->class), &w->ticket, clock_ns());
+	unsigned retry_s = overload_refuse(&a->overload, class, &w->ticket, clock_ns());
 
+	a->refused[class]++;
 	pthread_mutex_unlock(&a->lock);
 	if (count >= max)
 		problem_set_limit(problem, 503, "overloaded", "limits.images_in_flight", max,

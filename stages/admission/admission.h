@@ -121,9 +121,9 @@ bool admission_try(struct admission *a, struct admission_waiter *w, bool may_wai
 /* Removes an upload from the line. Returns true if it waited: its event is the caller's. */
 bool admission_leave(struct admission *a, struct admission_waiter *w);
 
-/* Fills in the problem of an upload that is refused. */
-void admission_set_problem(struct admission *a, const struct conf *conf,
-                           const struct admission_waiter *w, struct problem *problem);
+/* An upload that was not admitted is refused: fills in its problem. */
+void admission_refuse(struct admission *a, const struct conf *conf,
+                      const struct admission_waiter *w, struct problem *problem);
 
 /* Returns the work of an image. */
 uint64_t admission_work(struct admission *a, const struct cost_facts *facts);

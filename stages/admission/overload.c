@@ -252,7 +252,7 @@ static void end_interval(struct overload *o, unsigned index, double seconds)
 	const struct control_sample sample = { .seconds = seconds,
 		                               .p90_s = class->ended > 0 ? worst_s : 0,
 		                               .ended = class->ended / fmax(seconds, 1e-6),
-		                               .has_refused = class->refused > 0 };
+		                               .has_refused = class->has_refused };
 
 	control->current_s = smoothing * control->current_s + (1 - smoothing) * sample.p90_s;
 	if (o->controller->step)
@@ -260,7 +260,7 @@ static void end_interval(struct overload *o, unsigned index, double seconds)
 	o->admitted /= 2;
 	o->refused /= 2;
 	class->ended = 0;
-	class->refused = 0;
+	class->has_refused = false;
 }
 
 /* Ends the intervals that have passed. */
@@ -374,8 +374,7 @@ bool overload_admit(struct overload *o, unsigned class, uint64_t work, enum over
 	      may_pass(o, class, ticket, &view)) &&
 	    !(!view.is_heavy && degrade_press(&own->degrade, &own->degrade_params, o->looked_ns) &&
 	      has_place)) {
-		o->refused++;
-		own->refused++;
+		own->has_refused = true;
 		return false;
 	}
 	o->admitted++;
@@ -464,12 +463,13 @@ double overload_backlog_s(const struct overload *o)
 /* A client that has had much must wait until what it has had counts less. Without that, the refused
  * come back together with new clients. They find room when as many have been served as were refused
  * for each admitted one. */
-unsigned overload_retry_s(struct overload *o, unsigned class, const struct overload_ticket *ticket,
-                          uint64_t now_ns)
+unsigned overload_refuse(struct overload *o, unsigned class, const struct overload_ticket *ticket,
+                         uint64_t now_ns)
 {
 	struct shares_view view = view_of(o, class, ticket, now_ns);
 	double turn = overload_backlog_s(o) / 2, wait = 0;
 
+	o->refused++;
 	if (o->admitted > 0)
 		turn *= 1 + o->refused / o->admitted;
 	if (!ticket->has_all_room)

@@ -101,7 +101,7 @@ struct overload_size {
 /* What one class did since its interval began. */
 struct overload_class {
 	uint64_t start_ns;
-	uint64_t refused;
+	bool has_refused; /* or has let an upload wait */
 	unsigned ended;
 	struct degrade degrade;
 	struct degrade_params degrade_params;
@@ -169,10 +169,10 @@ void overload_note(struct overload *o, unsigned class, const struct overload_res
  * which it is worst; 0: none. */
 double overload_p90_s(const struct overload *o);
 
-/* Returns after how many seconds a refused client of the class may be admitted, if the load stays
- * as it is: 1 to OVERLOAD_RETRY_MAX_S. */
-unsigned overload_retry_s(struct overload *o, unsigned class, const struct overload_ticket *ticket,
-                          uint64_t now_ns);
+/* An upload is refused: it was not admitted, and does not wait. Returns after how many seconds its
+ * client may be admitted, if the load stays as it is: 1 to OVERLOAD_RETRY_MAX_S. */
+unsigned overload_refuse(struct overload *o, unsigned class, const struct overload_ticket *ticket,
+                         uint64_t now_ns);
 
 /* Returns what is in flight, and what is expected of announced uploads. */
 struct load overload_load(const struct overload *o);

@@ -219,11 +219,10 @@ static bool read_key(struct conn *c)
 
 /* ---- admission ---- */
 
-/* Sets the problem of an upload that is not admitted. */
-static void set_shed(struct conn *c)
+static void shed(struct conn *c)
 {
 	c->is_shed = true;
-	admission_set_problem(&conn_images(c)->admission, conn_conf(c), &c->admission, &c->problem);
+	admission_refuse(&conn_images(c)->admission, conn_conf(c), &c->admission, &c->problem);
 }
 
 static enum conn_step refuse(struct conn *c)
@@ -244,7 +243,8 @@ static bool leave_line(struct conn *c)
 {
 	if (!admission_leave(&conn_images(c)->admission, &c->admission))
 		return false;
-	set_shed(c);
+	if (clock_ns() >= c->wait.end_ns) /* otherwise its client has gone */
+		shed(c);
 	return true;
 }
 
@@ -335,7 +335,7 @@ enum conn_step admit_upload(struct visit *v, struct conn *c)
 	if (conn_conf(c)->overload.when_full == CONF_WHEN_FULL_WAIT)
 		return wait_for_room(v, c);
 	if (!admission_try(a, &c->admission, false)) {
-		set_shed(c);
+		shed(c);
 		return refuse(c);
 	}
 	return admitted(v, c);

@@ -166,6 +166,7 @@ def test_waiting_ends_after_the_timeout(start, disk):
         answer = c.answer()
         assert (answer.status, answer.slug) == (503, "overloaded")
     finish(disk, first)
+    assert overload(daemon)["refused"] == 1
 
 
 def test_waiting_uploads_do_not_hold_up_a_stop(start, disk):

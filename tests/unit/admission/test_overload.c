@@ -524,7 +524,7 @@ static void a_cold_daemon_tells_no_absurd_time(void **state)
 	for (unsigned i = 0; i < 9; i++)
 		overload_end(&o, 0, 10 * NS_PER_MS, 10 * NS_PER_MS, 1400 * NS_PER_MS);
 	assert_true(overload_backlog_s(&o) > 0.5 && overload_backlog_s(&o) < 4);
-	assert_true(overload_retry_s(&o, 0, &ticket, 0) <= 2);
+	assert_true(overload_refuse(&o, 0, &ticket, 0) <= 2);
 }
 
 /* For ten seconds eight files of some bytes come every 10 ms. Their headers tell of 40 s of work,
@@ -552,17 +552,17 @@ static void a_refused_client_is_told_when_to_return(void **state)
 
 	(void)state;
 	overload_init(&o, &p, 0);
-	assert_int_equal(overload_retry_s(&o, 0, &ticket, 0), 1);
+	assert_int_equal(overload_refuse(&o, 0, &ticket, 0), 1);
 	o.control.capacity = 100;
 	overload_begin(&o, 0, NULL, 10, 1000, 0);
-	assert_int_equal(overload_retry_s(&o, 0, &ticket, 0), 5); /* half of the queue */
-	o.admitted = 1;
-	assert_false(overload_admit(&o, 0, 1, OVERLOAD_STAGES_FIXED, &ticket, 0));
-	assert_int_equal(overload_retry_s(&o, 0, &ticket, 0),
-	                 10); /* one refused for one admitted */
-	for (unsigned i = 0; i < 100; i++)
+	assert_int_equal(overload_refuse(&o, 0, &ticket, 0), 5); /* half of the queue */
+	o.admitted = 3;
+	for (unsigned i = 0; i < 100; i++) /* an upload that waits is not refused */
 		assert_false(overload_admit(&o, 0, 1, OVERLOAD_STAGES_FIXED, &ticket, 0));
-	assert_int_equal(overload_retry_s(&o, 0, &ticket, 0), OVERLOAD_RETRY_MAX_S);
+	assert_int_equal(overload_refuse(&o, 0, &ticket, 0), 10); /* one for each admitted */
+	for (unsigned i = 0; i < 100; i++)
+		overload_refuse(&o, 0, &ticket, 0);
+	assert_int_equal(overload_refuse(&o, 0, &ticket, 0), OVERLOAD_RETRY_MAX_S);
 }
 
 int main(void)

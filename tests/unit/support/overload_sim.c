@@ -145,9 +145,10 @@ static void arrive(unsigned class)
 
 	note_size(&job, is_admitted);
 	if (!is_admitted) {
+		unsigned retry_s = overload_refuse(&sim.overload, class, &ticket, sim_now_ns());
+
 		if (job.client == SIM_RARE && sim.does_rare_heed)
-			sim.rare_next_s = sim.now_s + overload_retry_s(&sim.overload, class,
-			                                               &ticket, sim_now_ns());
+			sim.rare_next_s = sim.now_s + retry_s;
 		sim.refused[class]++;
 		if (sim.overload.in_flight.images < SIM_IN_FLIGHT_MAX)
 			sim.refused_early[class] += sim.overload.class[class].degrade.level <
