@@ -637,6 +637,25 @@ NUMBER(experiment, welsh_decrease_patience, 0, 1000, "20", FIXED,
 DECIMAL(experiment, queue_target, 1, 1000, "0.1", FIXED,
         "overload.controller = codel, dagor: time in the queue that is too long, as a part\n"
         "of overload.target_p90.")
+DECIMAL(experiment, backlog_gain, 200, 1500, "0.75", FIXED,
+        "overload.controller = backlog: work that is admitted at first, as a part of what\n"
+        "the machine ends within overload.target_p90.")
+DECIMAL(experiment, backlog_rise, 1000, 2000, "1.1", FIXED,
+        "That part grows by this factor while uploads are refused far below the target.")
+DECIMAL(experiment, backlog_rise_below, 0, 1000, "0.8", FIXED,
+        "backlog, rate: far below is this part of the target.")
+DECIMAL(experiment, rate_rise, 1000, 2000, "1.05", FIXED,
+        "overload.controller = rate: the rate grows by this factor then.")
+MS(experiment, share_half_life, 100, CONF_MS_PER_HOUR, "10s", FIXED,
+   "What a client has had counts half after this time.")
+DECIMAL(experiment, share_reserve, 0, 499, "0.25", FIXED,
+        "Part of the room that a client which has had a typical share leaves to others.")
+MS(experiment, dagor_window, 10, 60000, "1s", FIXED,
+   "overload.controller = dagor: time between two moves of the threshold.")
+DECIMAL(experiment, dagor_fall, 0, 999, "0.05", FIXED,
+        "With too long a queue, this part less than was admitted is expected.")
+DECIMAL(experiment, dagor_rise, 0, 1000, "0.01", FIXED,
+        "Otherwise this part of what asked is expected more.")
 US(experiment, spin, 0, 10000, "10us", LIVE,
    "How long a thread without work keeps polling before it sleeps. 10us are about\n"
    "the cost of sleeping and of being woken, so neither is wasted for long.")

@@ -19,6 +19,8 @@
 
 /* ---- begin and end ---- */
 
+#define EXPERIMENT(key) ((double)conf->experiment.key / 1000)
+
 static struct overload_params params_of(const struct conf *conf, const struct conf_classes *classes,
                                         const struct conf_degrade *degrade)
 {
@@ -27,18 +29,27 @@ static struct overload_params params_of(const struct conf *conf, const struct co
 		.controller = conf->overload.controller,
 		.samples = (unsigned)conf->experiment.overload_samples,
 		.interval_ns = conf->experiment.overload_interval_ms * NS_PER_MS,
+		.half_life_ns = conf->experiment.share_half_life_ms * NS_PER_MS,
+		.reserve = EXPERIMENT(share_reserve),
 		.control = {
-			.smoothing = (double)conf->experiment.welsh_smoothing / 1000,
-			.increase_below = (double)conf->experiment.welsh_increase_below / 1000,
-			.decrease_above = (double)conf->experiment.welsh_decrease_above / 1000,
-			.increase = (double)conf->experiment.welsh_increase / 1000,
-			.increase_offset = (double)conf->experiment.welsh_increase_offset / 1000,
-			.decrease = (double)conf->experiment.welsh_decrease / 1000,
-			.rate_min = (double)conf->experiment.welsh_rate_min / 1000,
-			.rate_max = (double)conf->experiment.welsh_rate_max / 1000,
-			.decrease_lower = (double)conf->experiment.welsh_decrease_lower / 1000,
-			.decrease_patience = (unsigned)conf->experiment.welsh_decrease_patience,
-			.queue_target = (double)conf->experiment.queue_target / 1000,
+			.smoothing = EXPERIMENT(welsh_smoothing),
+			.increase_below = EXPERIMENT(welsh_increase_below),
+			.decrease_above = EXPERIMENT(welsh_decrease_above),
+			.increase = EXPERIMENT(welsh_increase),
+			.increase_offset = EXPERIMENT(welsh_increase_offset),
+			.decrease = EXPERIMENT(welsh_decrease),
+			.rate_min = EXPERIMENT(welsh_rate_min),
+			.rate_max = EXPERIMENT(welsh_rate_max),
+			.decrease_lower = EXPERIMENT(welsh_decrease_lower),
+			.decrease_patience = conf->experiment.welsh_decrease_patience,
+			.rate_rise = EXPERIMENT(rate_rise),
+			.gain = EXPERIMENT(backlog_gain),
+			.gain_rise = EXPERIMENT(backlog_rise),
+			.rise_below = EXPERIMENT(backlog_rise_below),
+			.queue_target = EXPERIMENT(queue_target),
+			.dagor_window_ns = conf->experiment.dagor_window_ms * NS_PER_MS,
+			.dagor_fall = EXPERIMENT(dagor_fall),
+			.dagor_rise = EXPERIMENT(dagor_rise),
 		},
 		.class_count = classes->count + 1,
 		/* more threads than cores do not process more at once */

@@ -115,6 +115,8 @@ static void set_times(struct overload *o)
 	double window_s = fmin(o->params.target_s[0] / WINDOWS_PER_TARGET, WINDOW_MAX_S);
 
 	o->shares.window_ns = (uint64_t)(window_s * (double)NS_PER_S);
+	o->shares.half_life_ns = o->params.half_life_ns;
+	o->shares.reserve = o->params.reserve;
 	for (unsigned i = 0; i < o->params.class_count; i++)
 		degrade_params_from(&o->class[i].degrade_params, o->params.degrade_steps,
 		                    o->params.target_s[i]);
@@ -194,7 +196,8 @@ static void measure(struct overload *o)
 
 	if (!is_long || o->busy_images < MEASURE_IMAGES || o->busy_ns == 0)
 		return;
-	control_measure(&o->control, (double)o->busy_work, (double)o->busy_ns / (double)NS_PER_S);
+	control_measure(&o->control, (double)o->busy_work, (double)o->busy_ns / (double)NS_PER_S,
+	                (double)o->params.interval_ns / (double)NS_PER_S);
 	o->busy_ns = o->busy_work = o->busy_images = 0;
 }
 

@@ -83,6 +83,8 @@ struct overload_params {
 	uint64_t controller; /* enum conf_controller */
 	unsigned samples;    /* that end an interval */
 	uint64_t interval_ns;
+	uint64_t half_life_ns; /* shares.h, as the next one */
+	double reserve;
 	struct control_params control;
 	double target_s[CONTROL_CLASSES_MAX];
 	unsigned class_count;
@@ -121,7 +123,7 @@ struct overload {
 	uint64_t accounted_ns, busy_ns, busy_work;
 	unsigned busy_images;
 	double busy_share; /* of the last seconds */
-	/* recent, for estimates */
+	/* recent, for estimates; an upload that waits is neither */
 	double admitted, refused;
 	double mean_work; /* of an image */
 };

@@ -7,27 +7,18 @@
 #include "base/clock.h"
 #include "conf/conf.h"
 
-#define GAIN_FIRST 0.75 /* a policy may let small images overtake large ones */
-#define GAIN_MIN 0.2
+/* What experiments vary is in struct control_params. */
+#define GAIN_MIN 0.2 /* the correction is small: beyond these, the percentile has another cause */
 #define GAIN_MAX 1.5
-#define GAIN_FALL_MAX 0.5   /* of one step */
-#define GAIN_RISE 1.1       /* of one step */
-#define GAIN_RISE_BELOW 0.8 /* of the target */
+#define FALL_MAX 0.5        /* of one step: a percentile of few samples says no more */
 #define GAIN_RISE_TARGETS 2 /* between two of them: large pictures are known later */
-#define MEASURE_S 1.0       /* time constant of the capacity */
-#define SHARE_OF_LOWER 0.5
-
-#define BUCKET_S 0.1      /* what the bucket holds, at the current rate */
-#define RATE_RISE 1.05    /* of one step */
-#define RATE_FALL_MAX 0.5 /* of one step, below what the machine ends */
+#define SHARE_OF_LOWER 0.5  /* overload.classes promises it */
+#define BUCKET_S 0.1        /* at the current rate: a burst that the queue hardly notices */
 
 #define CODEL_RECENT 16 /* intervals; RFC 8289, 5.3 */
 
 /* Zhou et al. 2018, 4.2.3 */
-#define DAGOR_WINDOW_NS NS_PER_S
 #define DAGOR_WINDOW_REQUESTS 2000
-#define DAGOR_FALL 0.05
-#define DAGOR_RISE 0.01
 #define DAGOR_SHUFFLE_NS (3600 * NS_PER_S)
 
 void control_init(struct control *c, const struct control_params *p, const double *target_s,
@@ -41,7 +32,7 @@ void control_init(struct control *c, const struct control_params *p, const doubl
 			                              .rate = p->rate_max,
 			                              .tokens = 1,
 			                              .filled_ns = now_ns,
-			                              .gain = GAIN_FIRST };
+			                              .gain = p->gain };
 }
 
 /* A changed limit shows in the percentile only after a response time. Returns whether that has
@@ -54,9 +45,9 @@ static bool has_shown(struct control_class *own, const struct control_sample *sa
 
 /* ---- backlog ---- */
 
-void control_measure(struct control *c, double work, double busy_s)
+void control_measure(struct control *c, double work, double busy_s, double constant_s)
 {
-	double weight = busy_s / (busy_s + MEASURE_S), now = work / busy_s;
+	double weight = busy_s / (busy_s + constant_s), now = work / busy_s;
 
 	c->capacity = weight * now + (1 - weight) * c->capacity;
 }
@@ -67,14 +58,13 @@ static void backlog_step(struct control *c, const struct control_params *p, unsi
 	struct control_class *own = &c->class[class];
 	double ratio = sample->p90_s / own->target_s;
 
-	(void)p;
 	if (!has_shown(own, sample))
 		return;
 	if (ratio > 1)
-		own->gain = fmax(own->gain * fmax(1 / ratio, GAIN_FALL_MAX), GAIN_MIN);
-	else if (ratio < GAIN_RISE_BELOW && sample->has_refused &&
+		own->gain = fmax(own->gain * fmax(1 / ratio, FALL_MAX), GAIN_MIN);
+	else if (ratio < p->rise_below && sample->has_refused &&
 	         own->since_s >= GAIN_RISE_TARGETS * own->target_s)
-		own->gain = fmin(own->gain * GAIN_RISE, GAIN_MAX);
+		own->gain = fmin(own->gain * p->gain_rise, GAIN_MAX);
 	else
 		return;
 	own->since_s = 0;
@@ -179,9 +169,9 @@ static void rate_step(struct control *c, const struct control_params *p, unsigne
 	if (!has_shown(own, sample))
 		return;
 	if (ratio > 1)
-		own->rate = fmin(own->rate, sample->ended) * fmax(2 - ratio, RATE_FALL_MAX);
-	else if (ratio < GAIN_RISE_BELOW && sample->has_refused)
-		own->rate *= RATE_RISE;
+		own->rate = fmin(own->rate, sample->ended) * fmax(2 - ratio, FALL_MAX);
+	else if (ratio < p->rise_below && sample->has_refused)
+		own->rate *= p->rate_rise;
 	else
 		return;
 	own->rate = fmin(fmax(own->rate, p->rate_min), p->rate_max);
@@ -256,12 +246,12 @@ static void dagor_end_window(struct control *c, const struct control_params *p, 
 	double expected = w->admitted, sum = 0;
 
 	if (w->queued_ns > w->ended * queue_target_ns(&c->class[0], p))
-		expected *= 1 - DAGOR_FALL;
+		expected *= 1 - p->dagor_fall;
 	else
-		expected += DAGOR_RISE * w->asked;
+		expected += p->dagor_rise * w->asked;
 	while (i < count && (sum += w->asked_at[i]) <= expected)
 		i++;
-	*w = (struct control_priorities){ .end_ns = now_ns + DAGOR_WINDOW_NS, .threshold = i };
+	*w = (struct control_priorities){ .end_ns = now_ns + p->dagor_window_ns, .threshold = i };
 }
 
 static void dagor_note(struct control *c, const struct control_params *p, unsigned class,

@@ -41,8 +41,15 @@ struct control_params {
 	double decrease;            /* divides the rate */
 	double rate_min, rate_max;  /* requests/s */
 	double decrease_lower;      /* divides the rates of lower classes */
-	unsigned decrease_patience; /* steps at their minimum before the own rate falls */
-	double queue_target;        /* codel, dagor: time in the queue, as a part of the target */
+	uint64_t decrease_patience; /* steps at their minimum before the own rate falls */
+	/* our own: overload_control.c */
+	double rate_rise, gain_rise; /* rate, backlog: factor of one step */
+	double rise_below;           /* rate, backlog: of the target */
+	double gain;                 /* backlog: at first */
+	double queue_target;         /* codel, dagor: time in the queue, as a part of the target */
+	/* Zhou et al. 2018, 4.2.3 */
+	uint64_t dagor_window_ns;
+	double dagor_fall, dagor_rise; /* of what was admitted, and of what asked */
 };
 
 /* A class of requests. Index 0 is the highest class. */
@@ -118,8 +125,9 @@ const struct controller *control_find(uint64_t controller);
 void control_init(struct control *c, const struct control_params *p, const double *target_s,
                   unsigned class_count, uint64_t now_ns);
 
-/* The machine was busy for some seconds, and ended some work meanwhile. */
-void control_measure(struct control *c, double work, double busy_s);
+/* The machine was busy for some seconds, and ended some work meanwhile. constant_s: time constant
+ * of the capacity. */
+void control_measure(struct control *c, double work, double busy_s, double constant_s);
 
 /* Returns how much admitted work the class may find when it arrives. Each class leaves half of the
  * room of the next higher one free. */

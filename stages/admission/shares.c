@@ -8,7 +8,6 @@
 
 #define WORK_MAX (UINT64_C(1) << 40) /* of one upload; sums and products do not overflow */
 #define HEAVY_SHARE 0.75
-#define HALF_LIFE_NS ((double)SHARES_HALF_LIFE_S * NS_PER_S)
 #define HALVES_MAX 256 /* squares of work do not overflow */
 
 /* Nothing was announced, or x, and y has come. */
@@ -70,7 +69,8 @@ void shares_forget(struct shares *s, unsigned client, uint64_t work, uint64_t no
  * the recent work of all clients. */
 static double unit(struct shares *s, uint64_t now_ns)
 {
-	double halves = now_ns > s->unit_ns ? (double)(now_ns - s->unit_ns) / HALF_LIFE_NS : 0;
+	double passed_ns = now_ns > s->unit_ns ? (double)(now_ns - s->unit_ns) : 0;
+	double halves = passed_ns / (double)s->half_life_ns;
 
 	if (halves > HALVES_MAX) {
 		for (unsigned i = 0; i < CLIENT_SLOTS; i++)
@@ -121,19 +121,20 @@ static double typical(const struct shares *s)
 /* Returns the room of a client with that recent work. */
 static double room_of(const struct shares *s, double recent)
 {
-	return 1 - 2 * SHARES_RESERVE * recent / (recent + typical(s));
+	return 1 - 2 * s->reserve * recent / (recent + typical(s));
 }
 
 /* The inverse of room_of() is the recent work at which the client is admitted. */
 double shares_wait_s(const struct shares *s, unsigned client, double taken)
 {
-	double left = (1 - taken) / (2 * SHARES_RESERVE);
+	double left = (1 - taken) / (2 * s->reserve);
 
 	if (left <= 0 || left >= 1)
 		return 0;
 	double recent = typical(s) * left / (1 - left);
 
-	return fmax(log2(s->client[client].recent / recent), 0) * SHARES_HALF_LIFE_S;
+	return fmax(log2(s->client[client].recent / recent), 0) * (double)s->half_life_ns /
+	       (double)NS_PER_S;
 }
 
 struct shares_view shares_look(struct shares *s, unsigned client, uint64_t quantum, uint64_t now_ns)

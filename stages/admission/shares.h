@@ -11,13 +11,14 @@
  * address. Images are counted in the same way, but one is expected of any client.
  *
  * Room is given by deficit, not by size. `recent` is the work of a client that came lately, with a
- * half-life of SHARES_HALF_LIFE_S. A client whose recent work is 0 may use all room. One with as
- * much as the typical client leaves SHARES_RESERVE of it free, one with much more up to twice that.
- * What is typical is the mean over all recent work of its client's recent work. Under overload the
- * load is as high as the clients in front of their share find room. So the reserve is free for
- * those behind theirs, as long as these alone do not overload the machine. A refused client falls
- * behind with time, so its claim grows. The size of an upload does not matter: a large picture is
- * refused as often as small ones of its client, and delays the next ones of its client for longer.
+ * half-life of experiment.share_half_life. A client whose recent work is 0 may use all room. One
+ * with as much as the typical client leaves experiment.share_reserve of it free, one with much more
+ * up to twice that. What is typical is the mean over all recent work of its client's recent work.
+ * Under overload the load is as high as the clients in front of their share find room. So the
+ * reserve is free for those behind theirs, as long as these alone do not overload the machine. A
+ * refused client falls behind with time, so its claim grows. The size of an upload does not matter:
+ * a large picture is refused as often as small ones of its client, and delays the next ones of its
+ * client for longer.
  *
  * Work in flight of one client counts for others up to a quantum, or as much as they have
  * themselves. Clients have turns (client_turns.h), so more than that does not delay others (fair
@@ -30,9 +31,6 @@
 #include <stdint.h>
 
 #include "clients.h"
-
-#define SHARES_HALF_LIFE_S 10
-#define SHARES_RESERVE 0.25 /* of the room */
 
 /* Images, and their work: the CPU time in ns that they are expected to need. */
 struct load {
@@ -48,9 +46,12 @@ struct share {
 	double recent;         /* work that has come; in a unit that shrinks by the half-life */
 };
 
-/* All zero at first, but for the window. */
+/* All zero at first, but for the first members. */
 struct shares {
-	uint64_t window_ns;               /* for what has come lately */
+	uint64_t window_ns; /* for what has come lately */
+	uint64_t half_life_ns;
+	double reserve; /* below 0.5 */
+
 	struct load claims;               /* of all clients, as of their last looks */
 	uint64_t unit_ns;                 /* when the unit of `recent` was that of work */
 	double recent, squares;           /* of all clients: sums of `recent` and of its square */

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "admission/admission.c"
+#include "support/overload_sim.h"
 
 static void the_first_good_image_of_an_upload_is_measured(void **state)
 {
@@ -60,6 +61,26 @@ static void cores_that_the_quota_does_not_grant_do_not_count(void **state)
 	assert_int_equal(rmdir(directory), 0);
 }
 
+static void the_simulation_has_the_defaults_of_the_keys(void **state)
+{
+	static struct conf conf;
+	const struct overload_params expected = sim_params(CONF_CONTROLLER_BACKLOG, 1);
+	struct text errors;
+
+	(void)state;
+	text_init_growable(&errors, 4096);
+	assert_int_equal(conf_load(&conf, NULL, NULL, NULL, 0, &errors), 0);
+	text_fini(&errors);
+	struct overload_params p = params_of(&conf, &(struct conf_classes){ .count = 0 },
+	                                     &(struct conf_degrade){ .count = 0 });
+
+	assert_memory_equal(&p.control, &expected.control, sizeof p.control);
+	assert_int_equal(p.samples, expected.samples);
+	assert_int_equal(p.interval_ns, expected.interval_ns);
+	assert_int_equal(p.half_life_ns, expected.half_life_ns);
+	assert_true(p.reserve == expected.reserve);
+}
+
 static void a_place_that_is_refused_is_not_kept(void **state)
 {
 	static struct admission a;
@@ -94,6 +115,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_first_good_image_of_an_upload_is_measured),
 		cmocka_unit_test(cores_that_the_quota_does_not_grant_do_not_count),
+		cmocka_unit_test(the_simulation_has_the_defaults_of_the_keys),
 		cmocka_unit_test(a_place_that_is_refused_is_not_kept),
 		cmocka_unit_test(the_line_knows_the_client_of_each_upload),
 	};

@@ -106,9 +106,9 @@ static void backlog_admits_what_is_served_within_the_target(void **state)
 	control_init(&c, &sim_control_params, targets, 1, 0);
 	c.capacity = 300;
 	assert_near(control_backlog_limit(&c, 0), 300 * 0.75);
-	control_measure(&c, 100, 1); /* half weight */
+	control_measure(&c, 100, 1, 1); /* half weight */
 	assert_near(control_backlog_limit(&c, 0), 200 * 0.75);
-	control_measure(&c, 1, 0.001); /* a short measurement counts little */
+	control_measure(&c, 1, 0.001, 1); /* a short measurement counts little */
 	assert_in_range((uint64_t)control_backlog_limit(&c, 0), 150, 152);
 }
 

@@ -10,12 +10,14 @@
 #include "admission/shares.h"
 #include "base/clock.h"
 
+#define HALF_LIFE_NS (10 * NS_PER_S)
+
 static struct shares s;
 
 static int setup(void **state)
 {
 	(void)state;
-	s = (struct shares){ .window_ns = NS_PER_S };
+	s = (struct shares){ .window_ns = NS_PER_S, .half_life_ns = HALF_LIFE_NS, .reserve = 0.25 };
 	return 0;
 }
 
@@ -52,11 +54,11 @@ static void a_client_finds_room_by_what_it_has_had(void **state)
 	(void)state;
 	assert_true(room(1) == 1);
 	begin(1, 1000);
-	assert_true(room(1) == 1 - SHARES_RESERVE);
+	assert_true(room(1) == 1 - s.reserve);
 	assert_true(room(2) == 1);
 	for (unsigned i = 2; i < 12; i++)
 		begin(i, 1000);
-	assert_true(room(1) == 1 - SHARES_RESERVE);
+	assert_true(room(1) == 1 - s.reserve);
 	begin(20, 500);
 	assert_true(room(20) > 0.82 && room(20) < 0.84);
 	assert_true(room(30) == 1);
@@ -64,15 +66,13 @@ static void a_client_finds_room_by_what_it_has_had(void **state)
 
 static void what_a_client_has_had_counts_half_after_a_half_life(void **state)
 {
-	const uint64_t half_ns = SHARES_HALF_LIFE_S * NS_PER_S;
-
 	(void)state;
 	for (uint64_t start = 0; start < 1000; start += 99) { /* the unit is set again */
-		shares_begin(&s, 1, 1, 1000, start * half_ns);
-		shares_begin(&s, 2, 1, 1000, (start + 1) * half_ns);
-		shares_begin(&s, 3, 1, 500, (start + 1) * half_ns);
-		struct shares_view view[] = { shares_look(&s, 1, 0, (start + 1) * half_ns),
-			                      shares_look(&s, 3, 0, (start + 1) * half_ns) };
+		shares_begin(&s, 1, 1, 1000, start * HALF_LIFE_NS);
+		shares_begin(&s, 2, 1, 1000, (start + 1) * HALF_LIFE_NS);
+		shares_begin(&s, 3, 1, 500, (start + 1) * HALF_LIFE_NS);
+		struct shares_view view[] = { shares_look(&s, 1, 0, (start + 1) * HALF_LIFE_NS),
+			                      shares_look(&s, 3, 0, (start + 1) * HALF_LIFE_NS) };
 
 		assert_true(fabs(view[0].room - view[1].room) < 1e-9);
 		assert_true(view[0].room > 0.79 && view[0].room < 0.81);

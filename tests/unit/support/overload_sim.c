@@ -23,7 +23,14 @@ const struct control_params sim_control_params = { .smoothing = 0.7,
 	                                           .rate_max = 5000,
 	                                           .decrease_lower = 10,
 	                                           .decrease_patience = 20,
-	                                           .queue_target = 0.1 };
+	                                           .rate_rise = 1.05,
+	                                           .gain_rise = 1.1,
+	                                           .rise_below = 0.8,
+	                                           .gain = 0.75,
+	                                           .queue_target = 0.1,
+	                                           .dagor_window_ns = NS_PER_S,
+	                                           .dagor_fall = 0.05,
+	                                           .dagor_rise = 0.01 };
 
 struct overload_params sim_params(uint64_t controller, unsigned classes)
 {
@@ -31,6 +38,8 @@ struct overload_params sim_params(uint64_t controller, unsigned classes)
 		.controller = controller,
 		.samples = 100,
 		.interval_ns = NS_PER_S,
+		.half_life_ns = 10 * NS_PER_S,
+		.reserve = 0.25,
 		.control = sim_control_params,
 		.target_s = { 1, 1, 1, 1 },
 		.class_count = classes,
