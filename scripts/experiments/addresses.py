@@ -4,7 +4,11 @@ jump.
 
 Clients are named by X-Forwarded-For. Work is the time of the whole machine that a picture takes, as
 measured with pictures of one size alone. The generator shares the machine with the daemon, and runs
-before all other threads if it may (SCHED_FIFO), so that its times are the daemon's."""
+before all other threads if it may (SCHED_FIFO), so that its times are the daemon's.
+
+The speed of a virtual machine changes within minutes. So each run ends with a closed loop, whose
+throughput is the capacity for this run. Goodput is the share of it that was reached in the time that
+the generator left to the daemon."""
 
 import functools
 import io
@@ -13,11 +17,12 @@ import pathlib
 
 import PIL.Image
 
+import machine
 import quiet
+import run
 import shedding
 import shedding_cases
 from job import Job
-from machine import ROOT
 from shedding_plots import percentile
 
 CONTROLLERS = ("backlog", "welsh", "rate", "codel", "dagor", "off")
@@ -25,6 +30,7 @@ CLIENTS, FACTORS = (1, 20, 600), (0.7, 0.95, 1.2, 2, 4, 10)
 SIZES = {"small": (1000, 750), "large": (4000, 3000)}
 FILES = {"small": 38, "large": 2}  # 5 % are large
 TARGET_S, WARM_UP_S, LEAST_S = 1, 4, 0.05
+ALONE, ALONE_S = 8, 2  # connections and seconds of the closed loop that tells the capacity
 ROUNDS = 3
 CONNECTIONS = 600  # of a closed loop
 # What a client of a closed loop does after an answer.
@@ -43,7 +49,7 @@ def jobs(options, bench, number):
         return Job("addresses", f"{controller}, {loop}, {factor:g}", clients, number,
                    lambda: {"controller": controller, "loop": loop, "factor": factor,
                             **measure(options, bench, controller, clients, number)},
-                   options.overload_s + 5)
+                   options.overload_s + ALONE_S + 4)
     out = []
     for controller in CONTROLLERS:
         for clients in CLIENTS:
@@ -52,9 +58,11 @@ def jobs(options, bench, number):
             out += [job(controller, loop, clients, 0, functools.partial(_closed, words))
                     for loop, words in CLOSED.items()]
         out.append(job(controller, "jump", CLIENTS[-1], JUMP_TO, _jump))
+    def names(job):
+        words = job.name.replace("at once", "at-once").split(", ")
+        return {"-".join(words[:count]) for count in (1, 2, 3)}
     chosen = set(options.configurations)
-    return [each for each in out if not chosen or chosen & {
-        each.name.split(", ")[0], "-".join(each.name.split(", ")[:2]).replace(" ", "-")}]
+    return [job for job in out if not chosen or chosen & names(job)]
 
 
 # ---- files and capacity ----
@@ -62,7 +70,7 @@ def jobs(options, bench, number):
 def files(work):
     """Makes the pictures once. Returns the directory of each size, and of all."""
     directory = pathlib.Path(work) / "sizes"
-    sources = sorted((ROOT / "data" / "sample").glob("*.jpg"))
+    sources = sorted((machine.ROOT / "data" / "sample").glob("*.jpg"))
     for size, shape in SIZES.items():
         for number in range(FILES[size]):
             path = directory / size / f"{size}-{number}.jpg"
@@ -86,10 +94,17 @@ def per_s(options, bench):
 
 
 def _of_size(bench, options, size):
-    with bench.daemon(ROOT / "conf" / "drain.ini", SETTINGS) as daemon:
-        report, _ = bench.load(daemon, "-c", 8, "-d", max(2, options.overload_s / 4),
-                               files=files(options.out) / size)
-    return report["responses_per_s"]
+    with bench.daemon(machine.ROOT / "conf" / "drain.ini", SETTINGS) as daemon:
+        return _alone(daemon, files(options.out) / size)["per_s"]
+
+
+def _alone(daemon, directory):
+    """Returns how many pictures the machine ends in a second in a closed loop, and the share of its
+    time that the generator takes."""
+    cpu_s = run.children_cpu_s()
+    rows = shedding_cases.rows_of(_start(daemon, directory, "alone", ALONE, ALONE_S))
+    return {"per_s": sum(row["status"] == "201" for row in rows) / ALONE_S,
+            "load_share": (run.children_cpu_s() - cpu_s) / ALONE_S / machine.cores()}
 
 
 def capacity(rates):
@@ -113,50 +128,63 @@ def _start(*arguments):
 
 
 def _run(options, bench, controller, words, connections):
-    """Runs a load beside a client that asks rarely. Returns the rows of both."""
+    """Runs a load beside a client that asks rarely. Returns the rows of both, the share of the
+    machine's time that the generators took, and what _alone() measures after them."""
     settings = [*SETTINGS, f"overload.controller={controller}",
                 f"limits.connections={min(shedding.files_max(), 2 * connections + 100)}"]
     if controller == "off":
         settings.append("limits.images_in_flight=65536")
     directory = files(options.out)
-    with bench.daemon(ROOT / "conf" / "drain.ini", settings) as daemon:
+    with bench.daemon(machine.ROOT / "conf" / "drain.ini", settings) as daemon:
         rare = _start(
             daemon, directory / "small", "rare", 4, options.overload_s, "--rate", RARE_PER_S,
             "-H", f"X-Forwarded-For: {RARE}")
+        cpu_s = run.children_cpu_s()
         load = _start(daemon, directory, "load", connections, options.overload_s, *words)
-        return shedding_cases.rows_of(load), shedding_cases.rows_of(rare)
+        rows, rare = shedding_cases.rows_of(load), shedding_cases.rows_of(rare)
+        share = (run.children_cpu_s() - cpu_s) / options.overload_s / machine.cores()
+        daemon.wait_until_idle()
+        return rows, rare, share, _alone(daemon, directory)
+
+
+def _figures(options, rates, found, since):
+    """Returns the figures of a run."""
+    rows, rare, share, alone = found
+    speed = alone["per_s"] / capacity(rates) * (1 - share) / (1 - alone["load_share"])
+    figures = summary(rows, rates, options.overload_s, since)
+    return {**figures, "goodput": figures["goodput"] / speed, "done": figures["goodput"],
+            "capacity_per_s": alone["per_s"], "load_share": share,
+            "load_share_alone": alone["load_share"], "rare_refused_in_a_row": in_a_row(rare)}
 
 
 def _open(factor, options, bench, controller, clients, number):
     rates = per_s(options, bench)
     rate = factor * capacity(rates)
-    rows, rare = _run(options, bench, controller, (
+    found = _run(options, bench, controller, (
         "--clients", clients, *shedding_cases.at_rate(rate), "--seed", number + 1),
         shedding.connections(rate, options.overload_s, TARGET_S))
-    return {"rate_per_s": rate, **summary(rows, rates, options.overload_s, "intended"),
-            "rare_refused_in_a_row": in_a_row(rare)}
+    return {"rate_per_s": rate, **_figures(options, rates, found, "intended")}
 
 
 def _closed(words, options, bench, controller, clients, number):
     rates = per_s(options, bench)
-    rows, rare = _run(options, bench, controller, (
+    found = _run(options, bench, controller, (
         "--clients", clients, *words, "--seed", number + 1), CONNECTIONS)
-    return {**summary(rows, rates, options.overload_s, "start"),
-            "rare_refused_in_a_row": in_a_row(rare)}
+    return _figures(options, rates, found, "start")
 
 
 def _jump(options, bench, controller, clients, number):
     """The load jumps for the middle third of the run."""
     rates = per_s(options, bench)
     base, third = capacity(rates), options.overload_s / 3
-    rows, _ = _run(options, bench, controller, (
+    found = _run(options, bench, controller, (
         "--clients", clients, *shedding_cases.at_rate(JUMP_FROM * base), "--seed", number + 1,
         "--spike", f"{JUMP_TO / JUMP_FROM:g}:{1000 * third:.0f}@{third:.3f}"),
         shedding.connections(JUMP_TO * base, options.overload_s, TARGET_S))
-    recovery = last_late_s(rows, third, 2 * third, TARGET_S)
+    rows, recovery = found[0], last_late_s(found[0], third, 2 * third, TARGET_S)
     return {"recovery_s": recovery, "recovery_services": recovery * base,
             "normal_after_s": last_late_s(rows, 2 * third, 3 * third, TARGET_S / 2),
-            **summary(rows, rates, options.overload_s, "intended")}
+            **_figures(options, rates, found, "intended")}
 
 
 # ---- figures ----

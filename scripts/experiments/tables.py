@@ -188,7 +188,9 @@ def addresses(results):
         shares = [[100 * of_addresses.refused_share(line, size) for line in lines]
                   for size in of_addresses.SIZES]
         ratios = [of_addresses.refusal_ratio(line) for line in lines]
-        figures = [([line["goodput"] for line in lines], 2), (shares[0], 0), (shares[1], 0),
+        figures = [([line["capacity_per_s"] for line in lines], 0),
+                   ([100 * line["load_share"] for line in lines], 0),
+                   ([line["goodput"] for line in lines], 2), (shares[0], 0), (shares[1], 0),
                    (ratios, 2), *(([line[size]["p90_s"] for line in lines], 2)
                                   for size in of_addresses.SIZES),
                    ([line["refusal_p99_s"] and 1000 * line["refusal_p99_s"] for line in lines], 1),
@@ -198,7 +200,7 @@ def addresses(results):
                    ([line.get("normal_after_s") for line in lines], 2)]
         rows.append([name, *("" if None in values else r.spread(values, digits)
                              for values, digits in figures)])
-    return table(["Controller, loop, load", "goodput", "small refused, %", "large refused, %",
+    return table(["Controller, loop, load", "capacity, 1/s", "generator, %", "goodput", "small refused, %", "large refused, %",
                   "ratio", "p90 of small, s", "p90 of large, s", "p99 of refusals, ms",
                   "rare client refused in a row", "recovery, s", "in service times",
                   "normal after, s"], rows)

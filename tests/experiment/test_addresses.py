@@ -28,6 +28,15 @@ def test_sizes_have_their_own_percentiles_and_refusals():
     assert addresses.refusal_ratio(found | {"large": {"admitted": 1, "refused": 1}}) == 2
 
 
+def test_goodput_is_of_the_capacity_and_the_time_that_the_generator_left():
+    rates, options = {"small": 20, "large": 4}, types.SimpleNamespace(overload_s=9)
+    rows = [request(100, 0.1, "201")] + [request(105 + i / 10, 0.1, "201") for i in range(30)]
+    alone = {"per_s": addresses.capacity(rates) / 2, "load_share": 0.1}
+    found = addresses._figures(options, rates, (rows, [], 0.55, alone), "intended")
+    assert found["done"] == pytest.approx(30 / 20 / 6)
+    assert found["goodput"] == pytest.approx(found["done"] * 2 * 2)
+
+
 def test_few_refusals_have_no_ratio():
     few = {"admitted": 97, "refused": 3}
     assert addresses.refusal_ratio({"small": few, "large": {"admitted": 10, "refused": 0}}) is None
@@ -52,3 +61,4 @@ def test_controllers_and_loops_can_be_chosen():
     assert len(names()) == len(set(zip(names(), range(1000)))) == 6 * (3 * (6 + 3) + 1)
     assert set(names("backlog-jump")) == {"backlog, jump, 1.4"}
     assert len(names("codel-at-once")) == 3 and len(names("welsh")) == 28
+    assert names("backlog-open-10") == ["backlog, open, 10"] * 3

@@ -76,6 +76,7 @@ class Made:
     def addresses(self, name):
         controller, loop, factor = name.split(", ")
         return {"controller": controller, "loop": loop, "factor": float(factor),
+                "capacity_per_s": self.near(300), "load_share": self.near(0.1),
                 "goodput": self.near(0.95), "refusal_p99_s": self.near(0.01),
                 **{size: {"admitted": self.rng.randrange(900), "refused": self.rng.randrange(900),
                           "p90_s": None if loop == "think" else self.near(1)}
