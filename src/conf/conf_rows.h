@@ -640,10 +640,13 @@ DECIMAL(experiment, queue_target, 1, 1000, "0.1", FIXED,
 DECIMAL(experiment, backlog_gain, 200, 1500, "0.75", FIXED,
         "overload.controller = backlog: work that is admitted at first, as a part of what\n"
         "the machine ends within overload.target_p90.")
+DECIMAL(experiment, backlog_aim, 100, 1000, "0.85", FIXED,
+        "The percentile for which that part is corrected, as a part of the target. The\n"
+        "rest is for what is not known: the speed varies, and images differ.")
 DECIMAL(experiment, backlog_rise, 1000, 2000, "1.1", FIXED,
-        "That part grows by this factor while uploads are refused far below the target.")
+        "It grows by this factor while uploads are refused far below that percentile.")
 DECIMAL(experiment, backlog_rise_below, 0, 1000, "0.8", FIXED,
-        "backlog, rate: far below is this part of the target.")
+        "backlog, rate: far below is this part of it, and of the target.")
 DECIMAL(experiment, rate_rise, 1000, 2000, "1.05", FIXED,
         "overload.controller = rate: the rate grows by this factor then.")
 MS(experiment, share_half_life, 100, CONF_MS_PER_HOUR, "10s", FIXED,

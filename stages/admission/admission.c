@@ -44,6 +44,7 @@ static struct overload_params params_of(const struct conf *conf, const struct co
 			.decrease_patience = conf->experiment.welsh_decrease_patience,
 			.rate_rise = EXPERIMENT(rate_rise),
 			.gain = EXPERIMENT(backlog_gain),
+			.aim = EXPERIMENT(backlog_aim),
 			.gain_rise = EXPERIMENT(backlog_rise),
 			.rise_below = EXPERIMENT(backlog_rise_below),
 			.queue_target = EXPERIMENT(queue_target),

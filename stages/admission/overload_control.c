@@ -56,7 +56,7 @@ static void backlog_step(struct control *c, const struct control_params *p, unsi
                          const struct control_sample *sample)
 {
 	struct control_class *own = &c->class[class];
-	double ratio = sample->p90_s / own->target_s;
+	double ratio = sample->p90_s / (p->aim * own->target_s);
 
 	if (!has_shown(own, sample))
 		return;

@@ -46,6 +46,7 @@ struct control_params {
 	double rate_rise, gain_rise; /* rate, backlog: factor of one step */
 	double rise_below;           /* rate, backlog: of the target */
 	double gain;                 /* backlog: at first */
+	double aim;                  /* backlog: percentile, as a part of the target */
 	double queue_target;         /* codel, dagor: time in the queue, as a part of the target */
 	/* Zhou et al. 2018, 4.2.3 */
 	uint64_t dagor_window_ns;

@@ -376,6 +376,27 @@ static void a_jump_of_the_load_is_met_at_once(void **state)
 	assert_int_equal(sim.refused[0], 0);
 }
 
+/* A machine that is shared: every two seconds it becomes slower or faster. */
+static void the_target_holds_while_the_speed_varies(void **state)
+{
+	static const double slower[] = { 1, 1.5, 0.9, 1.2 };
+	double worst = 0;
+
+	(void)state;
+	begin_crowd(600, LARGE_12_MP);
+	const double service_s = sim.service_s;
+
+	sim_run(20, 2 * 200, 0);
+	for (unsigned i = 0; i < 40; i++) {
+		sim.service_s = service_s * slower[i % COUNT_OF(slower)];
+		sim_run(2, 2 * 200, 0);
+		worst = fmax(worst, fmax(sim_p90_of_size(false), sim_p90_of_size(true)));
+	}
+	if (getenv("VERBOSE"))
+		printf("speed varies: p90 %.2f s at worst\n", worst);
+	assert_true(worst < 1.2);
+}
+
 /* Large files wait behind small ones, and are rare: a percentile of all says nothing of them. The
  * limit is found within 5 s of the first overload. */
 static void each_size_keeps_the_target(void **state)
@@ -588,6 +609,7 @@ int main(void)
 		cmocka_unit_test(large_files_are_refused_as_often_as_small_ones),
 		cmocka_unit_test(nothing_is_refused_near_the_capacity),
 		cmocka_unit_test(a_jump_of_the_load_is_met_at_once),
+		cmocka_unit_test(the_target_holds_while_the_speed_varies),
 		cmocka_unit_test(each_size_keeps_the_target),
 		cmocka_unit_test(a_client_that_asks_for_little_is_admitted),
 		cmocka_unit_test(a_client_with_large_files_gets_its_share),

@@ -120,12 +120,12 @@ static void backlog_corrects_its_limit_once_per_response_time(void **state)
 	backlog(1.25, true);
 	assert_near(control_backlog_limit(&c, 0), 75); /* one second has passed */
 	backlog(1.25, true);
-	assert_near(control_backlog_limit(&c, 0), 75 / 1.25);
+	assert_near(control_backlog_limit(&c, 0), 75 * 0.85 / 1.25);
 	for (unsigned i = 0; i < 3; i++)
 		backlog(4, true); /* waits until 4 s have passed */
-	assert_near(control_backlog_limit(&c, 0), 75 / 1.25);
+	assert_near(control_backlog_limit(&c, 0), 75 * 0.85 / 1.25);
 	backlog(4, true);
-	assert_near(control_backlog_limit(&c, 0), 75 / 1.25 * 0.5);
+	assert_near(control_backlog_limit(&c, 0), 75 * 0.85 / 1.25 * 0.5);
 	for (unsigned i = 0; i < 100; i++)
 		backlog(10, true);
 	assert_near(control_backlog_limit(&c, 0), 100 * 0.2);
