@@ -182,7 +182,7 @@ def _jump(options, bench, controller, clients, number):
         "--spike", f"{JUMP_TO / JUMP_FROM:g}:{1000 * third:.0f}@{third:.3f}"),
         shedding.connections(JUMP_TO * base, options.overload_s, TARGET_S))
     rows, recovery = found[0], last_late_s(found[0], third, 2 * third, TARGET_S)
-    return {"recovery_s": recovery, "recovery_services": recovery * base,
+    return {"recovery_s": recovery, "recovery_services": recovery * found[3]["per_s"],
             "normal_after_s": last_late_s(rows, 2 * third, 3 * third, TARGET_S / 2),
             **_figures(options, rates, found, "intended")}
 
@@ -203,8 +203,9 @@ def summary(rows, rates, seconds, since):
     for size in SIZES:
         own = [row for row in late if size_of(row) == size]
         good = [float(row["done"]) - float(row[since]) for row in own if row["status"] == "201"]
-        refused = sum(row["status"] == "503" for row in own)
-        out[size] = {"admitted": len(good), "refused": refused, "p90_s": percentile(good, 0.9)}
+        refused = [float(row["done"]) - float(row["start"]) for row in own if row["status"] == "503"]
+        out[size] = {"admitted": len(good), "refused": len(refused),
+                     "p90_s": percentile(good, 0.9), "refusal_p99_s": percentile(refused, 0.99)}
         work += sum(row["status"] == "201" and warm_up <= float(row["done"]) - begin <= seconds
                     for row in rows if row["done"] and size_of(row) == size) / rates[size]
     times = [float(row["done"]) - float(row["start"]) for row in late if row["status"] == "503"]

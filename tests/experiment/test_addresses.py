@@ -19,8 +19,10 @@ def test_sizes_have_their_own_percentiles_and_refusals():
     rows += [request(107, 1.5, "201", "large") for _ in range(3)]
     rows += [request(107, 0.004, "503", "large")]
     found = addresses.summary(rows, {"small": 20, "large": 4}, 10, "intended")
-    assert found["small"] == {"admitted": 30, "refused": 10, "p90_s": pytest.approx(0.2)}
-    assert found["large"] == {"admitted": 3, "refused": 1, "p90_s": pytest.approx(1.5)}
+    assert found["small"] == {"admitted": 30, "refused": 10, "p90_s": pytest.approx(0.2),
+                              "refusal_p99_s": pytest.approx(0.002)}
+    assert found["large"] == {"admitted": 3, "refused": 1, "p90_s": pytest.approx(1.5),
+                              "refusal_p99_s": pytest.approx(0.004)}
     assert found["refusal_p99_s"] == pytest.approx(0.004)
     seconds = 10 - 10 / 3
     assert found["goodput"] == pytest.approx((30 / 20 + 3 / 4) / seconds)
