@@ -91,6 +91,7 @@ struct entropy_codes {
 	uint32_t end[17];   /* of the codes up to this length, shifted to 16 bits */
 	uint32_t first[17]; /* index into symbol[] of the first code, less that code */
 	uint8_t symbol[256];
+	uint16_t brief[256]; /* by 8 bits, what entropy_code_find() returns; 0: none that short */
 };
 
 /* The tables of a component. */

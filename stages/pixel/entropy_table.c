@@ -15,6 +15,7 @@
 
 #define LENGTH_MAX 16 /* of a code */
 #define REST_BITS (ENTROPY_AC_BITS - 1)
+#define BRIEF_BITS 8
 
 /* ---- codes ---- */
 
@@ -29,11 +30,26 @@ void entropy_codes_make(struct entropy_codes *c, const JHUFF_TBL *t)
 		c->end[length] = code << (LENGTH_MAX - length);
 	}
 	memcpy(c->symbol, t->huffval, sizeof c->symbol);
+	memset(c->brief, 0, sizeof c->brief);
+	uint16_t *to = c->brief;
+
+	for (unsigned length = 1, n = 0; length <= BRIEF_BITS; length++)
+		for (unsigned i = 0; i < t->bits[length]; i++, n++) {
+			unsigned count = 1U << (BRIEF_BITS - length);
+
+			assert(to + count <= c->brief + COUNT_OF(c->brief));
+			while (count-- > 0)
+				*to++ = (uint16_t)(length << 8 | t->huffval[n]);
+		}
 }
 
 unsigned entropy_code_find(const struct entropy_codes *c, unsigned bits)
 {
-	for (unsigned length = 1; length <= LENGTH_MAX; length++)
+	unsigned brief = c->brief[bits >> (LENGTH_MAX - BRIEF_BITS)];
+
+	if (brief)
+		return brief;
+	for (unsigned length = BRIEF_BITS + 1; length <= LENGTH_MAX; length++)
 		if (bits < c->end[length]) {
 			uint32_t i = (bits >> (LENGTH_MAX - length)) + c->first[length];
 
