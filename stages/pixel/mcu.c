@@ -234,19 +234,20 @@ static void inverse_1(const int16_t *a, const int16_t *b, const int16_t *quantum
 	out[1] = sample_of((b[0] * quantum[0] + 4) >> 3);
 }
 
-/* Stores 2 x 2 samples of each block. For every line there are two elements of each of the three
+/* Stores 2 x 2 samples of a block. For every line there are two elements of each of the three
  * vectors: the products with columns 1 and 3, with 5 and 7, and with column 0. */
-static inline void put_2(const uint32_t *sums, int lanes, uint8_t *out, ptrdiff_t stride)
+static inline void put_2(uint8_t *out, ptrdiff_t stride, const void *of_line)
 {
-	for (int i = 0; i < lanes / 2; i++) {
-		uint32_t odd = sums[2 * i] + sums[lanes + 2 * i + 1],
-			 even = sums[2 * lanes + 2 * i] + (1U << (DCT_BITS + 6));
-		uint8_t *to = out + i / 2 * 2 + i % 2 * stride;
+	const uint32_t *sums = of_line;
+
+	for (int i = 0; i < 2; i++) {
+		uint32_t odd = sums[2 * i] + sums[4 + 2 * i + 1],
+			 even = sums[8 + 2 * i] + (1U << (DCT_BITS + 6));
 
 		for (int k = 0; k < 2; k++) {
 			int v = ((int32_t)(k ? even - odd : even + odd) >> (DCT_BITS + 7)) + 128;
 
-			to[k] = (uint8_t)(v < 0 ? 0 : v > 255 ? 255 : v);
+			out[i * stride + k] = (uint8_t)(v < 0 ? 0 : v > 255 ? 255 : v);
 		}
 	}
 }
@@ -585,6 +586,25 @@ AVX2 static inline void put_4_avx2(uint8_t *out, ptrdiff_t stride, __m256i v, __
 		memcpy(out + i * stride, &line[i], sizeof(line[i]));
 }
 
+/* The same of both blocks. */
+AVX2 static inline void put_2_avx2(uint8_t *out, ptrdiff_t stride, const void *of_line)
+{
+	const __m256i *sums = of_line;
+	__m256i odd = _mm256_add_epi32(sums[0], _mm256_srli_epi64(sums[1], 32));
+	__m256i even = _mm256_add_epi32(sums[2], _mm256_set1_epi32(1 << (DCT_BITS + 6)));
+	__m256i left = _mm256_add_epi32(even, odd), right = _mm256_sub_epi32(even, odd);
+	__m256i v = _mm256_blend_epi32(left, _mm256_slli_epi64(right, 32), 0xaa);
+
+	v = _mm256_srai_epi32(v, DCT_BITS + 7);
+	v = _mm256_packs_epi32(v, v);
+	v = _mm256_xor_si256(_mm256_packs_epi16(v, v), _mm256_set1_epi8((char)0x80));
+	uint32_t a = (uint32_t)_mm256_extract_epi32(v, 0), b = (uint32_t)_mm256_extract_epi32(v, 4);
+	uint32_t line[2] = { (a & 0xffff) | b << 16, a >> 16 | (b & 0xffff0000) };
+
+	memcpy(out, &line[0], sizeof(line[0]));
+	memcpy(out + stride, &line[1], sizeof(line[1]));
+}
+
 #define NAME avx2
 #define TARGET AVX2
 #define LANES 16
@@ -605,6 +625,7 @@ AVX2 static inline void put_4_avx2(uint8_t *out, ptrdiff_t stride, __m256i v, __
 	(words_avx2) _mm256_inserti128_si256(_mm256_castsi128_si256(HALF_OF(a)), HALF_OF(b), 1)
 #define PUT_8(out, stride, v, w) put_8_avx2(out, stride, (__m256i)(v), (__m256i)(w))
 #define PUT_4(out, stride, v, w) put_4_avx2(out, stride, (__m256i)(v), (__m256i)(w))
+#define PUT_2 put_2_avx2
 #include "mcu_vector.h"
 
 #endif

@@ -23,6 +23,7 @@
  *	ROW(a, b)             8 words at a, and with 16 lanes 8 words at b
  *	PUT_8(out, stride, v, w)  stores v and w as 2 lines of bytes from -128 to 127, plus 128
  *	PUT_4(out, stride, v, w)  the same of 4 lines of half the length
+ *	PUT_2(out, stride, sums)  stores 2 x 2 samples of each block: see put_2()
  */
 #if LANES == 8
 #define LOAD(a, b) ((void)(b), load_words(a))
@@ -33,6 +34,7 @@
 #define ROW(a, b) ((void)(b), words_at(a))
 #define PUT_8 put_8
 #define PUT_4 put_4
+#define PUT_2 put_2
 #endif
 
 #define WORDS JOIN(words, NAME)
@@ -398,7 +400,7 @@ TARGET static void JOIN(inverse_2, NAME)(const int16_t *a, const int16_t *b, con
 		INTS sums[3] = { DOT_HIGH(m, n, F_3_624, -F_1_272),
 			         DOT_HIGH(m, n, F_0_850, -F_0_720), DOT_LOW(m, m, 16384, 16384) };
 
-		put_2((const uint32_t *)sums, LANES / 2, out + 2 * block, stride);
+		PUT_2(out + 2 * block, stride, sums);
 	}
 }
 
@@ -425,3 +427,4 @@ static const struct mcu_kernel JOIN(mcu_kernel, NAME) = {
 #undef ROW
 #undef PUT_8
 #undef PUT_4
+#undef PUT_2
