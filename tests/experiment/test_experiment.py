@@ -193,6 +193,18 @@ def test_slowdown_cohorts_and_bursts(tmp_path):
                      "bursts-fixed-pools.svg"}
 
 
+@pytest.mark.parametrize("words", ["experiment --help", "experiment --quick --plan", "run --help",
+                                   "cluster --help", "soak --help", "partition --help"])
+def test_help_and_the_plan_need_no_packages_and_no_build(tmp_path, words):
+    for name in ("make", "dpkg-query", "apt-cache", "apt-get", "sudo"):
+        (tmp_path / name).write_text("#!/bin/sh\nexit 1\n")
+        (tmp_path / name).chmod(0o700)
+    script, *arguments = words.split()
+    done = subprocess.run([EXPERIMENT.with_name(script), *arguments], capture_output=True, text=True,
+                          env=dict(os.environ, PATH=f"{tmp_path}:{os.environ['PATH']}"))
+    assert (done.returncode, done.stderr) == (0, "") and len(done.stdout) > 200, done
+
+
 def test_the_plan_of_the_whole_experiment_fits_a_night():
     done = subprocess.run([EXPERIMENT, "--plan"], capture_output=True, text=True, check=True)
     rows = [line.split() for line in done.stdout.splitlines()]

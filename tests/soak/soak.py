@@ -1,11 +1,4 @@
-"""Runs a daemon for a long time with good, bad, slow and aborted clients, while faults are made:
-reloads, switches of the policy, kills with a restart, a full disk and a slow disk. Afterwards
-memory, descriptors, latency and the store must be as they should.
-
-usage: scripts/soak [SECONDS] [--seed N]
-
-Two thirds of the time have all faults. In the last third the daemon is not killed, so that drift
-shows. As root, the store is on a file system of its own in memory, which can be full."""
+"""Runs a daemon for a long time under load and faults. scripts/soak has the description."""
 
 import argparse
 import collections
@@ -265,8 +258,7 @@ def disk(directory):
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="scripts/soak", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(prog="scripts/soak", description=__doc__)
     parser.add_argument("seconds", nargs="?", type=float, default=180)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
