@@ -134,6 +134,9 @@ $B/objects: FORCE
 
 # A test that includes a .c file to reach its static functions replaces that member of the archive.
 $B/libdarkroom.a: $(filter-out $B/src/main.o,$(OBJ)) $(LLHTTP) $B/objects
+# All below the stages, for programs without images.
+$B/libsched.a: $(filter-out $B/src/main.o,$(filter $B/src/%,$(OBJ))) $B/objects
+$B/libdarkroom.a $B/libsched.a:
 	$(call say,AR)rm -f $@; $(AR) qcs $@ $(filter %.o,$^)
 $B/tests/unit/%.o: private DARKROOM_CPPFLAGS += -iquote tests/unit
 # The linker takes the fixtures that a test uses from a library.
@@ -187,7 +190,7 @@ $(LIMIT): $(LIMIT).o $B/tests/unit/support/picture_compare.o $B/loadgen/load/cor
 	$(call say,LINK)$(CC) $(DARKROOM_LDFLAGS) -o $@ $^ $(LIBS)
 
 # Measure the scheduler without images, what its steps cost, and threads without a scheduler. scripts/experiment runs them.
-$(SYNTHETIC): %: %.o $B/tests/bench/spin.o $B/libdarkroom.a
+$(SYNTHETIC): %: %.o $B/tests/bench/spin.o $B/libsched.a
 	$(call say,LINK)$(CC) $(DARKROOM_LDFLAGS) -o $@ $^ $(LIBS)
 synthetic: $(SYNTHETIC)
 
@@ -202,7 +205,7 @@ world_objects := $(patsubst %,$B/tests/world/%.o,coroutine machine seams_libc se
 world_seams = $(shell sed -nE 's/^SEAM.[^,]*, ([a-z_]+),.*/-Wl,--wrap=\1/p' tests/world/seams_*.c)
 world_link = @mkdir -p $(@D); $(CC) $(filter-out $(shadow_stacks),$(DARKROOM_LDFLAGS)) $(world_seams) -o $@ $(filter %.o,$^) $(filter %.a,$^)
 $(world_objects): private DARKROOM_CFLAGS += $(if $(findstring thread,$(SAN)),-fno-sanitize=thread -DWITH_THREAD_SANITIZER)
-$B/world/synthetic: $B/tests/bench/synthetic.o $B/tests/bench/spin.o $(world_objects) $B/libdarkroom.a Makefile
+$B/world/synthetic: $B/tests/bench/synthetic.o $B/tests/bench/spin.o $(world_objects) $B/libsched.a Makefile
 	$(call say,LINK)
 	$(world_link) $(LIBS)
 
