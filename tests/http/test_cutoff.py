@@ -18,8 +18,6 @@ WHOLE = (
     "variant.whole.operations=blur 3", "variant.whole.quality=90",
     "variant.same.operations=scale 65000x65000 inside", "variant.same.quality=85")
 
-pytestmark = pytest.mark.every_policy
-
 
 def inputs():
     """Returns the sample pictures and larger ones of every kind, and some damaged files."""
@@ -71,7 +69,8 @@ def results(daemon, good, bad):
     return made, refused
 
 
-@pytest.mark.parametrize("discipline", ["fcfs", "lcfs", "srpt"])
+@pytest.mark.parametrize("discipline", [pytest.param("fcfs", marks=pytest.mark.every_policy),
+                                        "lcfs", "srpt"])
 def test_parked_work_gives_the_same_files(start, discipline):
     good, bad = inputs()
     plain, cut = start(*WHOLE), start(*WHOLE, *CUTOFF, f"scheduler.discipline={discipline}")
@@ -84,6 +83,7 @@ def test_parked_work_gives_the_same_files(start, discipline):
             assert pieces > 1.5 * whole, f"{stage}: too little work was parked"
 
 
+@pytest.mark.every_policy
 def test_parked_images_release_their_memory(start):
     """Good and damaged images release their memory. Sanitizers check that the daemon frees
     everything."""
@@ -94,6 +94,7 @@ def test_parked_images_release_their_memory(start):
     assert eventually(lambda: reserved(daemon) == 0)
 
 
+@pytest.mark.every_policy
 def test_clients_may_leave_during_parked_work(start):
     """Their images are stored, and everything that they held is free again."""
     daemon = start(*CUTOFF)

@@ -83,7 +83,7 @@ def check_mixed(mix, files_of, client, rng):
     assert len(document.get("images", [])) == len(inputs)
 
 
-@pytest.mark.every_policy
+@pytest.mark.also_with("seda", "thread-per-connection")
 def test_memory_stays_bounded_over_rounds_of_200_mixed_uploads(start):
     """The uploads use 16 connections. Free buffers are bounded, so that at some time 200 more
     uploads need no more memory. After the last response no memory is in use."""
@@ -149,7 +149,7 @@ def test_requests_on_one_connection_do_not_affect_each_other(daemon):
             assert c.request("DELETE", image["url"]).status == 204
 
 
-@pytest.mark.every_policy
+@pytest.mark.also_with("cohort", "seda")
 @pytest.mark.skipif(PER_CONNECTION, reason="small requests share the threads of the uploads there")
 def test_small_requests_do_not_wait_for_uploads(start):
     """Probes and a stored file are requested while uploads of 12 megapixels use all cores. Behind
