@@ -24,10 +24,14 @@ class SlowDisk:
         """Delays each read of a file; 0 ends it."""
         self._set(milliseconds, 1)
 
+    def delay_writes(self, milliseconds):
+        """Delays all but reads, so that images stay in flight while files of settings are read."""
+        self._set(milliseconds, 2)
+
     def delay_all(self, milliseconds):
         """Delays writes as well."""
         self._set(milliseconds, 0)
 
-    def _set(self, milliseconds, reads_only):
+    def _set(self, milliseconds, only):
         with open(self.path, "r+b") as file:
-            file.write(struct.pack("II", milliseconds * 1000, reads_only))
+            file.write(struct.pack("II", milliseconds * 1000, only))

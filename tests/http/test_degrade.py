@@ -170,7 +170,7 @@ def test_reload_changes_and_removes_steps(start, disk):
     daemon = start(TARGET, DEGRADE, "scheduler.threads=1", environ=disk.environ)
     learn(daemon)
     clients = overloaded(daemon, disk)
-    disk.delay_all(300)  # a change reads files, too
+    disk.delay_writes(2000)  # a change reads files
     assert command(daemon, "set overload.degrade skip thumb")[0] == 0
     assert level(daemon) == 1
     images = finish(daemon, disk, clients)

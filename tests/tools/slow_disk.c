@@ -2,9 +2,9 @@
  * slow_disk.c - makes a program's file operations slow, as on a disk that is busy.
  *
  * For LD_PRELOAD. The file DARKROOM_SLOW_DISK has two 32-bit numbers: the delay of each operation
- * in microseconds, and 1 if only reading is slow. It is mapped, so that another process can change
- * it while the program runs. While there is a delay, no file is in the page cache unless the
- * program has read it since it was opened.
+ * in microseconds, and 1 if only reading is slow, or 2 if only writing is. It is mapped, so that
+ * another process can change it while the program runs. While there is a delay, no file is in the
+ * page cache unless the program has read it since it was opened.
  */
 #undef _FORTIFY_SOURCE /* its headers define wrapped functions inline */
 #include <dlfcn.h>
@@ -32,7 +32,7 @@
 #define PART_US 5000 /* of a wait */
 
 static const struct control {
-	_Atomic uint32_t delay_us, reads_only;
+	_Atomic uint32_t delay_us, only;
 } * control;
 
 static _Atomic off_t read_to[FILE_MAX]; /* bytes of each open file before this were read */
@@ -59,8 +59,8 @@ static uint32_t delay(void)
 static void wait_for_disk(bool is_write)
 {
 	for (uint32_t waited_us = 0;;) {
-		uint32_t us =
-			is_write && control && atomic_load(&control->reads_only) ? 0 : delay();
+		uint32_t only = control ? atomic_load(&control->only) : 0;
+		uint32_t us = only == (is_write ? 1 : 2) ? 0 : delay();
 
 		if (waited_us >= us)
 			return;
