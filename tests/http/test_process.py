@@ -17,7 +17,7 @@ from darkroom import IS_SANITIZED, POLICY, Daemon, eventually, slow
 from store_files import directory_of
 
 SMALL = pictures.photo_jpeg(320, 240, 2)
-LARGE = pictures.photo_jpeg(4000, 3000, 1)
+LARGE = pictures.photo_jpeg(2600, 2000, 1)
 JPEG = ("Content-Type", "image/jpeg")
 
 
@@ -102,10 +102,10 @@ def drain_under_load(daemon, number):
     return answers
 
 
-@pytest.mark.every_policy
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [
+    pytest.param(signal.SIGTERM, marks=pytest.mark.every_policy), signal.SIGINT])
 def test_drain_finishes_requests_in_flight(start, number):
-    daemon = start()
+    daemon = start(f"server.drain_timeout={slow(120):g}s")  # for a busy machine
     for answer in drain_under_load(daemon, number):
         assert answer.status == 201, answer
         (image,) = answer.json()["images"]
