@@ -26,10 +26,12 @@ EXPERIMENT = ROOT / "scripts" / "experiment"
 
 
 def command(tmp_path, *arguments):
-    return [EXPERIMENT, "--files", ROOT / "data" / "sample", "--out", tmp_path / "out", "--work",
-            tmp_path, "--configurations", "drain,seda,thread-per-connection-4", "--connections",
-            "4", "--overload-seconds", "2", "--warm-up", "0.2",
-            "--run-seconds", "0", "--others", "100", *arguments]
+    """Without the build, which `finished` has made."""
+    return ["/usr/bin/python3", ROOT / "scripts" / "experiments", "--files",
+            ROOT / "data" / "sample", "--out", tmp_path / "out", "--work", tmp_path,
+            "--configurations", "drain,seda,thread-per-connection-4", "--connections", "4",
+            "--overload-seconds", "2", "--warm-up", "0.2", "--run-seconds", "0", "--others", "100",
+            *arguments]
 
 
 def experiment(tmp_path, *arguments):
@@ -41,10 +43,11 @@ def raw(tmp_path):
     return [json.loads(line) for line in (tmp_path / "out" / "raw.jsonl").read_text().splitlines()]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", autouse=True)
 def finished(tmp_path_factory):
     path = tmp_path_factory.mktemp("experiment")
-    done = experiment(path, *RUN)
+    done = subprocess.run([EXPERIMENT, *command(path, *RUN)[2:]], capture_output=True, text=True,
+                          timeout=1200)
     assert done.returncode == 0, done.stderr
     return path, done
 
@@ -257,7 +260,7 @@ def test_a_busy_machine_repeats_a_run_and_then_stops(tmp_path, monkeypatch, caps
     monkeypatch.setattr(quiet, "wait", lambda most: None)
     monkeypatch.setattr(sys, "argv", list(map(str, command(
         tmp_path, "--rounds", "1", "--parts", "ring", "--others", "-1", "--synthetic-seconds",
-        "0.01"))))
+        "0.01")))[1:])
     with pytest.raises(SystemExit, match="1"):
         runpy.run_path(str(ROOT / "scripts" / "experiments" / "__main__.py"))
     assert "was disturbed 6 times" in capsys.readouterr().err
