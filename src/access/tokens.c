@@ -126,11 +126,9 @@ void token_print_rights(unsigned set, const struct token_quota *quota, struct te
 void permission_sign(const struct permission *p, const uint8_t hash[TOKEN_HASH_SIZE],
                      uint8_t signature[PERMISSION_SIGNATURE_SIZE])
 {
-	char data[TOKEN_NAME_MAX + 128];
 	struct hmac_sha256_ctx context;
-	struct text t;
+	struct text t = TEXT_LOCAL(TOKEN_NAME_MAX + 128);
 
-	text_init(&t, data, sizeof data);
 	text_printf(&t, "POST\n/images\n%s\n%" PRIu64 "\n%" PRIu64 "\n%" PRIu64 "\n", p->name,
 	            p->expires, p->images, p->bytes);
 	hmac_sha256_set_key(&context, TOKEN_HASH_SIZE, hash);

@@ -22,6 +22,12 @@ struct text {
 /* Begins an empty text in the caller's memory; size >= 1. */
 void text_init(struct text *t, char *data, size_t size);
 
+/* An empty text of that many bytes, which ends with the block: struct text t = TEXT_LOCAL(256); */
+#define TEXT_LOCAL(bytes)                                                         \
+	{                                                                         \
+		.data = (char[bytes]){ "" }, .size = (bytes), .size_max = (bytes) \
+	}
+
 /* Begins an empty text that grows up to size_max bytes; the caller calls text_fini(). */
 void text_init_growable(struct text *t, size_t size_max);
 void text_fini(struct text *t);

@@ -117,10 +117,8 @@ static void report_unknown_section(struct load *l, const struct conf_setting *at
 {
 	struct suggest suggest = { .wanted = at->section };
 	const struct conf_section *s;
-	struct text titles;
-	char data[256];
+	struct text titles = TEXT_LOCAL(256);
 
-	text_init(&titles, data, sizeof data);
 	for (size_t i = 0; (s = conf_section_at(i)); i++) {
 		suggest_offer(&suggest, s->name);
 		if (!s->is_for_experiments)
@@ -129,7 +127,7 @@ static void report_unknown_section(struct load *l, const struct conf_setting *at
 	if (suggest.best)
 		report(l, at, "unknown section; did you mean %s?", title_of(suggest.best));
 	else
-		report(l, at, "unknown section; expected one of %s", data);
+		report(l, at, "unknown section; expected one of %s", titles.data);
 }
 
 /* ---- sections ---- */

@@ -127,19 +127,17 @@ void conf_print_keys(struct text *to, bool has_experiments)
 /* Appends a row with its value so that reading gives it back. Returns false if no notation does. */
 static bool dump_key(struct text *to, const struct conf_key *key, const void *base)
 {
-	char data[2 * CONF_TEXT_MAX];
-	struct text value;
+	struct text value = TEXT_LOCAL(2 * CONF_TEXT_MAX);
 
-	text_init(&value, data, sizeof data);
 	conf_value_print(key, base, &value);
 	text_printf(to, "%s = ", key->name);
-	const char *end = data + value.length;
-	bool is_bare = !strpbrk(data, ";#\\") &&
-	               (end == data || (!strchr("\"' ", *data) && end[-1] != ' '));
-	const char *mark = is_bare ? "" : strchr(data, '"') ? "'" : "\"";
+	const char *end = value.data + value.length;
+	bool is_bare = !strpbrk(value.data, ";#\\") &&
+	               (end == value.data || (!strchr("\"' ", *value.data) && end[-1] != ' '));
+	const char *mark = is_bare ? "" : strchr(value.data, '"') ? "'" : "\"";
 
-	text_printf(to, "%s%s%s\n", mark, data, mark);
-	return is_bare || !strchr(data, *mark);
+	text_printf(to, "%s%s%s\n", mark, value.data, mark);
+	return is_bare || !strchr(value.data, *mark);
 }
 
 int conf_dump(const struct conf *conf, struct text *to)

@@ -213,12 +213,10 @@ __attribute__((format(printf, 2, 3))) static void problem(struct scan *scan, con
 
 static void problem_at(struct scan *scan, const char *found, const char *expected)
 {
-	char quoted[128];
-	struct text t;
+	struct text t = TEXT_LOCAL(128);
 
-	text_init(&t, quoted, sizeof quoted);
 	conf_quote(&t, found);
-	problem(scan, "%s: %s", quoted, expected);
+	problem(scan, "%s: %s", t.data, expected);
 }
 
 static bool is_end_or_comment(const char *s)
@@ -567,12 +565,10 @@ const char *conf_place(const char *key)
 {
 	static char place[4096 + 16]; /* PATH_MAX, and a line */
 	const char *dot = strrchr(key, '.');
-	char section[64];
-	struct text text;
+	struct text section = TEXT_LOCAL(64), text;
 
-	text_init(&text, section, sizeof section);
-	text_put(&text, key, (size_t)(dot - key));
-	const struct conf_setting *setting = conf_source_find(&kept, section, dot + 1);
+	text_put(&section, key, (size_t)(dot - key));
+	const struct conf_setting *setting = conf_source_find(&kept, section.data, dot + 1);
 
 	text_init(&text, place, sizeof place);
 	if (setting && !setting->override) {

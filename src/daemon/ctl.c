@@ -139,11 +139,10 @@ static int print_answer(int fd, const char *path, int status, bool is_quiet, boo
 
 int ctl_run(const struct conf *conf, char *const *words, size_t count, bool is_quiet)
 {
-	char path[CONF_SOCKET_MAX], data[CTL_LINE_MAX + 1];
+	struct text line = TEXT_LOCAL(CTL_LINE_MAX + 1);
+	char path[CONF_SOCKET_MAX];
 	bool is_trace = count && strcmp(words[0], "trace") == 0;
-	struct text line;
 
-	text_init(&line, data, sizeof data);
 	if (!make_line(words, count, &line)) {
 		fail("expected a command of less than %d bytes on one line", CTL_LINE_MAX);
 		return CTL_USAGE;

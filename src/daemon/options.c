@@ -90,17 +90,16 @@ int options_finish_output(void)
 
 int options_print_help(void)
 {
-	char policies[256], commands[1024];
-	struct text t;
+	struct text commands = TEXT_LOCAL(1024);
+	char policies[256];
 
 	policy_list(policies, sizeof policies);
-	text_init(&t, commands, sizeof commands);
-	ctl_print_commands(&t);
+	ctl_print_commands(&commands);
 	printf("%s\nPolicies:  %s\n\n", help_text, policies);
 	printf("token makes a token for uploads and DELETE, with its line of access.tokens_file.\n\n");
 	printf("store lists, checks, removes, remakes and moves images: see darkroom-store(7).\n\n");
 	printf("Commands of ctl, for the running daemon of the configuration (server.control):\n%s",
-	       commands);
+	       commands.data);
 	return options_finish_output();
 }
 

@@ -96,10 +96,10 @@ static int sign_command(char *const *words, size_t count)
 
 int verb_token(char *const *words, size_t count)
 {
-	char token[128], hex[BASE16_ENCODE_LENGTH(TOKEN_HASH_SIZE) + 1] = "", rights_data[160];
+	char token[128], hex[BASE16_ENCODE_LENGTH(TOKEN_HASH_SIZE) + 1] = "";
 	uint8_t hash[TOKEN_HASH_SIZE];
 	struct token_quota quota = { 0 };
-	struct text rights;
+	struct text rights = TEXT_LOCAL(160);
 	unsigned set = 0;
 
 	if (count > 0 && strcmp(words[0], "sign") == 0)
@@ -111,7 +111,6 @@ int verb_token(char *const *words, size_t count)
 		if (!token_add_right(words[i], strlen(words[i]), &set, &quota))
 			return usage("expected " TOKEN_RIGHTS_FORM ", after the name");
 	set = set ? set : TOKEN_SCOPES_UNSAID | TOKEN_OWN;
-	text_init(&rights, rights_data, sizeof rights_data);
 	token_print_rights(set, &quota, &rights);
 	if (!make_token(token, sizeof token))
 		return EXIT_FAILURE;
@@ -119,6 +118,6 @@ int verb_token(char *const *words, size_t count)
 	base16_encode_update(hex, sizeof hash, hash);
 	fputs("The token, which is not kept anywhere, and its line for access.tokens_file:\n",
 	      stderr);
-	printf("%s\n%s %s%s\n", token, words[0], hex, rights_data);
+	printf("%s\n%s %s%s\n", token, words[0], hex, rights.data);
 	return options_finish_output();
 }

@@ -45,11 +45,9 @@ static void append_header(struct trace_output *t, const struct graph *g)
 		                       .version = TRACE_VERSION,
 		                       .record = sizeof(struct trace_record),
 		                       .begin_ns = clock_ns() };
-	char data[NAMES_MAX];
-	struct text names;
+	struct text names = TEXT_LOCAL(NAMES_MAX);
 	struct timespec now;
 
-	text_init(&names, data, sizeof data);
 	trace_names(g, &names);
 	clock_gettime(CLOCK_REALTIME, &now);
 	header.begin_unix_ns = (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;

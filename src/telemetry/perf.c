@@ -186,10 +186,8 @@ void perf_print_reason(const struct perf_caps *o, enum perf_id id, struct text *
 
 void perf_log(const struct perf_caps *o)
 {
-	char data[1024];
-	struct text line;
+	struct text line = TEXT_LOCAL(1024);
 
-	text_init(&line, data, sizeof data);
 	for (unsigned i = 0; i < o->count; i++)
 		text_printf(&line, "%s%s", i ? ", " : "", perf_name(o->id[i]));
 	text_puts(&line, o->count == 0 ? "none" : o->is_user_only ? " (in user mode only)" : "");

@@ -118,21 +118,19 @@ static const char *class_name(const struct admission *a, unsigned class)
 /* Logs the levels that have changed. Under the lock: the log never waits. */
 static void log_levels(struct admission *a)
 {
-	char data[CONF_DEGRADE_MAX * (CONF_DEGRADE_TEXT_MAX + 2)];
-	struct text steps;
-
 	for (unsigned i = 0; i < a->overload.params.class_count; i++) {
 		unsigned level = a->overload.class[i].degrade.level, before = a->level[i];
 
 		if (level == before)
 			continue;
 		a->level[i] = level;
-		text_init(&steps, data, sizeof data);
+		struct text steps = TEXT_LOCAL(CONF_DEGRADE_MAX * (CONF_DEGRADE_TEXT_MAX + 2));
+
 		for (unsigned k = 0; k < level && k < a->degrade.count; k++)
 			text_printf(&steps, "%s%s", k ? ", " : "", a->degrade.step[k].text);
 		log_notice("overload: class %s: %s load; making images %s%s", class_name(a, i),
 		           level > before ? "more" : "less", level ? "with " : "as configured",
-		           data);
+		           steps.data);
 	}
 }
 

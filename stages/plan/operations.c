@@ -96,10 +96,8 @@ bool parser_try_number(struct parser *p, double min, double max, double *value)
 
 static int fail_unknown(struct parser *p)
 {
-	char data[256];
-	struct text words;
+	struct text words = TEXT_LOCAL(256);
 
-	text_init(&words, data, sizeof data);
 	for (size_t i = 0; i < COUNT_OF(table); i++)
 		text_printf(&words, "%s%s",
 		            i == 0                    ? ""
@@ -107,7 +105,7 @@ static int fail_unknown(struct parser *p)
 		                                      : " or ",
 		            table[i]->word);
 	return parser_fail(p, "'%.*s' is not an operation; expected %s", (int)parser_word_length(p),
-	                   p->at, data);
+	                   p->at, words.data);
 }
 
 static int parse_operation(struct parser *p, struct chain *chain)

@@ -69,13 +69,10 @@ static void choices_json(const struct conf_key *key, struct json *j)
 /* Appends {"scheduler.policy": {"value": "drain", "choices": [...]}, ...}. */
 static void keys_json(const struct conf *conf, struct json *j)
 {
-	char data[CONF_TEXT_MAX];
-	struct text value;
-
 	for (size_t i = 0; i < COUNT_OF(keys); i++) {
 		const struct conf_key *key = conf_key_find("scheduler", strchr(keys[i], '.') + 1);
+		struct text value = TEXT_LOCAL(CONF_TEXT_MAX);
 
-		text_init(&value, data, sizeof data);
 		conf_value_print(key, &conf->scheduler, &value);
 		json_object(j, keys[i]);
 		json_string(j, "value", value.data);

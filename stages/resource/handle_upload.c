@@ -37,11 +37,9 @@ static void add_ms(struct text *t, const char *name, uint64_t ns)
 /* The times of the upload are added to those of the connection. */
 static void server_timing(struct conn *c)
 {
-	char line[1024];
-	struct text t;
+	struct text t = TEXT_LOCAL(1024);
 	uint64_t wait_ns = 0;
 
-	text_init(&t, line, sizeof line);
 	add_ms(&t, "read", c->read_ns - c->request_start_ns);
 	for (unsigned i = 0; i < graph_row_count; i++) {
 		uint64_t ns = counter_read(&c->timing.service_ns[i]);
@@ -54,7 +52,7 @@ static void server_timing(struct conn *c)
 	}
 	add_ms(&t, ", queue", wait_ns);
 	if (!t.overflowed)
-		response_text_field(&c->response, "Server-Timing", line);
+		response_text_field(&c->response, "Server-Timing", t.data);
 }
 
 /* What is left of the bounds of `errors`. A client may send many parts of a few bytes, and then

@@ -283,7 +283,7 @@ static bool has_settings(const char *record, const struct conf_variant *variant)
 	json_init(&j, &t);
 	json_object(&j, NULL);
 	stored_settings_json(&j, variant);
-	return record && !t.overflowed && strncmp(record, data, t.length) == 0 &&
+	return record && !t.overflowed && strncmp(record, t.data, t.length) == 0 &&
 	       record[t.length] == ',';
 }
 

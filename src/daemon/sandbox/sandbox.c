@@ -162,13 +162,11 @@ int sandbox_start_opener(const struct conf *conf, const char *config_path)
 int sandbox_enter(const struct conf *conf)
 {
 	const struct sandbox_allowed allowed = allowed_by(conf);
-	struct text line;
-	char data[512];
+	struct text line = TEXT_LOCAL(512);
 	int err = 0;
 
-	text_init(&line, data, sizeof data);
 	sandbox_describe(conf, &line);
-	log_notice("%s", data);
+	log_notice("%s", line.data);
 	if (!is_wanted(conf))
 		return 0;
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))

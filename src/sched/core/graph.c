@@ -340,16 +340,13 @@ static const struct partition_weights *weights_for(const struct graph *g, const 
 static int complete(struct graph *g, const struct conf *conf, struct schedule *schedule)
 {
 	struct partition_weights measured;
-	char data[256];
-	struct text error;
-
-	text_init(&error, data, sizeof data);
+	struct text error = TEXT_LOCAL(256);
 	int err = schedule_build(schedule, conf, cores_usable(), weights_for(g, conf, &measured),
 	                         &error);
 
 	if (err) /* a reload combines live keys of one valid configuration with the rest of another
 	          */
-		log_error("%s", data);
+		log_error("%s", error.data);
 	/* Listeners exist for the I/O threads of the first schedule. */
 	if (!err && g->io_count && !schedule_is_thread_per_connection(schedule))
 		schedule->io_count = g->io_count;
@@ -525,12 +522,10 @@ void graph_print_behind(const struct graph *g, struct text *to)
 static void log_parts(const struct schedule *schedule)
 {
 	const struct partition *p = &schedule->partition;
-	char data[1024];
-	struct text t;
+	struct text t = TEXT_LOCAL(1024);
 
 	if (schedule->layout != CONF_LAYOUT_PARTITION)
 		return;
-	text_init(&t, data, sizeof data);
 	for (unsigned part = 0; part < p->part_count; part++) {
 		text_printf(&t, "%s%u core%s for", part ? "; " : "", p->cores[part],
 		            plural(p->cores[part]));
@@ -538,7 +533,7 @@ static void log_parts(const struct schedule *schedule)
 			if (p->part[i] == part)
 				text_printf(&t, " %s", graph_rows[i].class->name);
 	}
-	log_notice("layout partition: %s; imbalance %.2f, %llu event%s cut", data, p->imbalance,
+	log_notice("layout partition: %s; imbalance %.2f, %llu event%s cut", t.data, p->imbalance,
 	           (unsigned long long)p->cut, plural(p->cut));
 }
 

@@ -263,12 +263,10 @@ static void perf_json(struct json *j, const struct graph *g, const struct perf_c
 	json_array_end(j);
 	json_object(j, "missing");
 	for (unsigned i = 0; i < PERF_COUNT; i++) {
-		char data[128];
-		struct text reason;
+		struct text reason = TEXT_LOCAL(128);
 
 		if (!caps->missing[i])
 			continue;
-		text_init(&reason, data, sizeof data);
 		perf_print_reason(caps, (enum perf_id)i, &reason);
 		json_string(j, perf_name((enum perf_id)i), reason.data);
 	}

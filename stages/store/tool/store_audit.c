@@ -129,7 +129,7 @@ static void print(const struct store_query *q, const char *id, const struct prob
 	json_string(&j, "problem", p->kind);
 	json_bool(&j, "quarantined", is_moved);
 	json_object_end(&j);
-	puts(data);
+	puts(t.data);
 }
 
 /* ---- one file ---- */

@@ -255,11 +255,9 @@ struct remaking {
 /* Wakes the daemon. Returns 0 or the exit status. */
 static int call(struct remaking *r, struct store_query *q)
 {
-	char data[1024];
-	struct text answer;
+	struct text answer = TEXT_LOCAL(1024);
 
 	r->called_ns = clock_ns();
-	text_init(&answer, data, sizeof data);
 	if (q->ask(&q->conf, "remake", &answer) == 0)
 		return 0;
 	store_query_say(
