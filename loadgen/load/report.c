@@ -322,11 +322,10 @@ static void put_results(struct json *j, const struct report *r)
 int report_json(const struct report *r)
 {
 	struct text text;
-	struct json j;
+	struct json j = { .text = &text };
 	int err;
 
 	text_init_growable(&text, JSON_MAX);
-	json_init(&j, &text);
 	json_object(&j, NULL);
 	put_head(&j, r);
 	put_results(&j, r);

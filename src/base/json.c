@@ -12,11 +12,6 @@
 
 static const char replacement_character[] = "\xEF\xBF\xBD"; /* U+FFFD */
 
-void json_init(struct json *j, struct text *t)
-{
-	*j = (struct json){ .text = t };
-}
-
 size_t json_utf8_length(const unsigned char *s, size_t n)
 {
 	unsigned char low = 0x80, high = 0xBF; /* range of the second byte */

@@ -14,12 +14,11 @@
 
 struct text;
 
+/* Begins as { .text = ... }. */
 struct json {
 	struct text *text; /* borrowed */
 	bool need_comma;
 };
-
-void json_init(struct json *j, struct text *t);
 
 /* name is NULL in arrays and at the top. It is not escaped: it must be a constant of ours. */
 void json_object(struct json *j, const char *name);

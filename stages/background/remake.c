@@ -527,9 +527,8 @@ void remake_stop(struct remake *r)
 
 void remake_report(struct remake *r, struct text *to)
 {
-	struct json j;
+	struct json j = { .text = to };
 
-	json_init(&j, to);
 	json_object(&j, NULL);
 	json_uint(&j, "waiting", counter_read(&r->feeder.waiting));
 	json_uint(&j, "made", counter_read(&r->feeder.made));

@@ -284,7 +284,7 @@ static void put_members(struct output *o, struct conn *c, bool is_complete, uint
 static void put_line(struct text *to, struct conn *c, bool is_complete, bool is_json,
                      const struct timespec *now, uint64_t now_ns)
 {
-	struct output o = { .to = to, .is_json = is_json };
+	struct output o = { .to = to, .is_json = is_json, .j = { .text = to } };
 	struct io_loop *io = c->io;
 	char time[40];
 	struct tm tm;
@@ -296,7 +296,6 @@ static void put_line(struct text *to, struct conn *c, bool is_complete, bool is_
 	}
 	snprintf(time, sizeof time, "%s.%03uZ", io->log_time,
 	         (unsigned)(now->tv_nsec / (long)NS_PER_MS) % 1000);
-	json_init(&o.j, to);
 	if (is_json)
 		json_object(&o.j, NULL);
 	put_string(&o, "time", time);

@@ -151,12 +151,11 @@ void respond_count_rejection(struct conn *c, const struct problem *problem)
 
 enum conn_step respond_problem(struct conn *c)
 {
-	struct json j;
+	struct json j = { .text = &c->response.body };
 
 	respond_count_rejection(c, &c->problem);
 	respond_start(c, c->problem.status, PROBLEM_BODY_MAX);
 	respond_problem_fields(c, &c->problem);
-	json_init(&j, &c->response.body);
 	json_object(&j, NULL);
 	problem_json_members(&j, &c->problem);
 	json_string(&j, "request_id", request_id(c));

@@ -175,9 +175,8 @@ void image_record_end(struct json *j)
 
 void image_record_write(struct text *t, const struct image *image, const struct image_sums *sums)
 {
-	struct json j;
+	struct json j = { .text = t };
 
-	json_init(&j, t);
 	json_object(&j, NULL);
 	image_json(&j, image, true);
 	json_object(&j, STORED_RECORD);

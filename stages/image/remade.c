@@ -126,10 +126,9 @@ void remade_record_write(struct text *t, const struct image *image, const struct
 	const struct remade *r = image->remade;
 	const char *all = json_reader_check(r->document, r->length); /* it was checked before */
 	const char *record = json_reader_member(all, STORED_RECORD), *value = NULL;
-	struct writer w = { .image = image, .sums = sums };
+	struct writer w = { .json = { .text = t }, .image = image, .sums = sums };
 	char name[NAME_MAX_LENGTH];
 
-	json_init(&w.json, t);
 	json_object(&w.json, NULL);
 	while ((value = json_reader_next_named(all, value, name, sizeof name)))
 		if (strcmp(name, "variants") == 0)

@@ -184,13 +184,12 @@ static enum conn_step wait_for_image(struct visit *v, struct conn *c,
 static enum conn_step respond_processing(struct conn *c, uint32_t width, uint32_t height)
 {
 	char url[96];
-	struct json j;
+	struct json j = { .text = &c->response.body };
 
 	snprintf(url, sizeof url, "/images/%s", c->route.id);
 	respond_start(c, 202, PROBLEM_BODY_MAX);
 	respond_content(c, "application/json");
 	response_text_field(&c->response, "Retry-After", "1");
-	json_init(&j, &c->response.body);
 	json_object(&j, NULL);
 	json_string(&j, "id", c->route.id);
 	json_string(&j, "url", url);

@@ -86,11 +86,10 @@ static enum conn_step respond_keys(struct conn *c, const char *report)
 	bool is_on = handle_control_is_on(conn_conf(c), c);
 
 	c->problem.status = 0; /* GET only tells it */
-	struct json j;
+	struct json j = { .text = &c->response.body };
 
 	respond_start(c, 200, BODY_MAX);
 	respond_content(c, "application/json");
-	json_init(&j, &c->response.body);
 	json_object(&j, NULL);
 	if (report)
 		json_string(&j, "report", report);

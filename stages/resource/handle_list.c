@@ -87,7 +87,7 @@ static enum conn_step listed(struct visit *v, struct conn *c)
 	struct stored_list *list = c->job.list;
 	struct text *body = &c->response.body;
 	char url[160];
-	struct json j;
+	struct json j = { .text = body };
 
 	(void)v;
 	atomic_fetch_sub_explicit(&listing, 1, memory_order_relaxed);
@@ -101,7 +101,6 @@ static enum conn_step listed(struct visit *v, struct conn *c)
 	}
 	respond_start(c, 200, list->images.length + 512);
 	respond_content(c, "application/json");
-	json_init(&j, body);
 	json_object(&j, NULL);
 	if (list->has_more) {
 		snprintf(url, sizeof url, "/images?after=%s&limit=%u&order=%s", list->last,

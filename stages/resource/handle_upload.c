@@ -136,13 +136,12 @@ static size_t body_max(const struct upload *u)
 static void respond_failure(struct conn *c, const struct upload *u, const struct problem *worst)
 {
 	struct text *body = &c->response.body;
-	struct json j;
+	struct json j = { .text = body };
 
 	assert(worst);
 	c->problem = *worst;
 	respond_start(c, c->problem.status, body_max(u));
 	respond_problem_fields(c, &c->problem);
-	json_init(&j, body);
 	json_object(&j, NULL);
 	problem_json_members(&j, &c->problem);
 	json_string(&j, "request_id", request_id(c));
@@ -155,13 +154,12 @@ static void respond_failure(struct conn *c, const struct upload *u, const struct
 static void respond_success(struct conn *c, const struct upload *u, unsigned good)
 {
 	struct text *body = &c->response.body;
-	struct json j;
+	struct json j = { .text = body };
 
 	respond_start(c, u->respond_after_decode ? 202 : 201, body_max(u));
 	respond_content(c, "application/json");
 	if (c->request.prefers_async && u->respond_after_decode)
 		response_text_field(&c->response, "Preference-Applied", "respond-async");
-	json_init(&j, body);
 	json_object(&j, NULL);
 	json_array(&j, "images");
 	for (unsigned i = 0; i < u->image_count; i++) {
@@ -208,14 +206,13 @@ static enum conn_step respond_known(struct conn *c)
 {
 	const struct upload_key *k = c->key;
 	struct text *body = &c->response.body;
-	struct json j;
+	struct json j = { .text = body };
 
 	respond_start(c, k->is_processing ? 202 : 201, k->images.length + 512);
 	respond_content(c, "application/json");
 	response_text_field(&c->response, "Idempotent-Replayed", "true");
 	if (k->id[0])
 		response_field(&c->response, "Location: /images/%s", k->id);
-	json_init(&j, body);
 	json_object(&j, NULL);
 	json_raw(&j, "images", k->images.data, k->images.length);
 	if (k->failed) {

@@ -275,12 +275,9 @@ void stored_settings_json(struct json *j, const struct conf_variant *variant)
 /* Returns whether the record begins with the settings, as stored_settings_json() writes them. */
 static bool has_settings(const char *record, const struct conf_variant *variant)
 {
-	char data[STORED_SETTINGS_MAX];
-	struct text t;
-	struct json j;
+	struct text t = TEXT_LOCAL(STORED_SETTINGS_MAX);
+	struct json j = { .text = &t };
 
-	text_init(&t, data, sizeof data);
-	json_init(&j, &t);
 	json_object(&j, NULL);
 	stored_settings_json(&j, variant);
 	return record && !t.overflowed && strncmp(record, t.data, t.length) == 0 &&

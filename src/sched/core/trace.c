@@ -233,9 +233,8 @@ size_t trace_read(struct graph *g, void *out, size_t size)
 
 void trace_names(const struct graph *g, struct text *to)
 {
-	struct json j;
+	struct json j = { .text = to };
 
-	json_init(&j, to);
 	json_object(&j, NULL);
 	json_array(&j, "stages");
 	for (unsigned i = 0; i < graph_row_count; i++)

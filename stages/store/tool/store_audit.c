@@ -110,9 +110,8 @@ static void add_problem(struct audit *a, const char *file, const char *kind)
 static void print(const struct store_query *q, const char *id, const struct problem *p,
                   bool is_moved)
 {
-	char data[1024];
-	struct text t;
-	struct json j;
+	struct text t = TEXT_LOCAL(1024);
+	struct json j = { .text = &t };
 
 	if (!q->is_json) {
 		fputs(id, stdout);
@@ -121,8 +120,6 @@ static void print(const struct store_query *q, const char *id, const struct prob
 		printf(": %s%s\n", p->kind, is_moved ? ", now in .quarantine" : "");
 		return;
 	}
-	text_init(&t, data, sizeof data);
-	json_init(&j, &t);
 	json_object(&j, NULL);
 	json_string(&j, "id", id);
 	json_string(&j, "file", p->file);

@@ -18,11 +18,10 @@ static void objects_and_arrays_nest(void **state)
 {
 	char memory[512];
 	struct text t;
-	struct json j;
+	struct json j = { .text = &t };
 
 	(void)state;
 	text_init(&t, memory, sizeof memory);
-	json_init(&j, &t);
 	json_object(&j, NULL);
 	json_array(&j, "images");
 	for (uint64_t i = 0; i < 2; i++) {
@@ -51,10 +50,9 @@ static void check_quoted(const char *in, size_t length, const char *expected)
 {
 	char memory[512];
 	struct text t;
-	struct json j;
+	struct json j = { .text = &t };
 
 	text_init(&t, memory, sizeof memory);
-	json_init(&j, &t);
 	json_string_n(&j, NULL, in, length);
 	assert_string_equal(t.data, expected);
 }
@@ -79,10 +77,9 @@ static void numbers_have_no_exponent(void **state)
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		char memory[64];
 		struct text t;
-		struct json j;
+		struct json j = { .text = &t };
 
 		text_init(&t, memory, sizeof memory);
-		json_init(&j, &t);
 		json_double(&j, NULL, cases[i].value);
 		assert_string_equal(t.data, cases[i].text);
 	}
@@ -135,17 +132,16 @@ static void all_strings_of_two_bytes_are_quoted(void **state)
 {
 	char memory[64];
 	struct text t;
-	struct json j;
 
 	(void)state;
 	for (unsigned v = 0; v < 1U << 16; v++) {
+		struct json j = { .text = &t };
 		char *in = malloc(2);
 
 		assert_non_null(in);
 		in[0] = (char)(v >> 8);
 		in[1] = (char)v;
 		text_init(&t, memory, sizeof memory);
-		json_init(&j, &t);
 		json_string_n(&j, NULL, in, 2);
 		assert_int_equal(t.data[0], '"');
 		assert_int_equal(t.data[t.length - 1], '"');

@@ -19,12 +19,9 @@ static struct image image = { .upload = &upload, .remade = &remade, .made = 1 <<
 /* The image gets its variant a. */
 static void check(const char *steps, const char *expected)
 {
-	char data[256];
-	struct text t;
-	struct writer w = { .image = &image };
+	struct text t = TEXT_LOCAL(256);
+	struct writer w = { .json = { .text = &t }, .image = &image };
 
-	text_init(&t, data, sizeof data);
-	json_init(&w.json, &t);
 	json_object(&w.json, NULL);
 	degraded(&w, json_reader_check(steps, strlen(steps)));
 	json_object_end(&w.json);

@@ -26,12 +26,11 @@ static void names_are_left_out_when_they_are_too_long_together(void **state)
 {
 	char data[4096];
 	struct text t;
-	struct json j;
+	struct json j = { .text = &t };
 	struct errors e = { .j = &j, .names_left = 100, .errors_left = 5 };
 
 	(void)state;
 	text_init(&t, data, sizeof data);
-	json_init(&j, &t);
 	json_array(&j, NULL);
 	assert_non_null(strstr(add(&e, &t, 60), "filename"));
 	assert_null(strstr(add(&e, &t, 60), "filename"));

@@ -125,13 +125,12 @@ static void layouts_are_reported(void **state)
 	for (size_t i = 0; i < COUNT_OF(layouts); i++) {
 		struct setting setting = layouts[i];
 		struct text t;
-		struct json j;
+		struct json j = { .text = &t };
 
 		setting.policy = "cohort";
 		run_start(&setting, 1, 1, 0);
 		run_wait();
 		text_init_growable(&t, 1 << 16);
-		json_init(&j, &t);
 		json_object(&j, NULL);
 		graph_stats_json(run.graph, &j);
 		json_object_end(&j);

@@ -75,14 +75,13 @@ static void no_worker_sleeps_beside_work(void **state)
 static void stages_are_reported(void **state)
 {
 	struct text t;
-	struct json j;
+	struct json j = { .text = &t };
 
 	(void)state;
 	run_start(&(struct setting){ .policy = "cohort" }, 1, 1, 0);
 	run_wait();
 	run_wait_for_sleep();
 	text_init_growable(&t, 1 << 16);
-	json_init(&j, &t);
 	json_object(&j, NULL);
 	graph_stats_json(run.graph, &j);
 	json_object_end(&j);

@@ -117,7 +117,7 @@ static void stats_report_what_is_counted_and_what_is_missing(void **state)
 {
 	static char data[16384];
 	struct text t;
-	struct json j;
+	struct json j = { .text = &t };
 
 	(void)state;
 	machine.refusal[PERF_l1d_read_misses] = machine.refusal[PERF_l1i_read_misses] = ENOENT;
@@ -128,7 +128,6 @@ static void stats_report_what_is_counted_and_what_is_missing(void **state)
 	push(A, 0);
 	visit_each();
 	text_init(&t, data, sizeof data);
-	json_init(&j, &t);
 	json_object(&j, NULL);
 	graph_stats_json(graph, &j);
 	json_object_end(&j);

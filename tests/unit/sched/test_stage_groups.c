@@ -229,12 +229,11 @@ static void switches_of_groups_lose_no_event(void **state)
 static void groups_are_reported(void **state)
 {
 	struct text t;
-	struct json j;
+	struct json j = { .text = &t };
 
 	(void)state;
 	run_start(&(struct setting){ .policy = "cohort", .third_policy = "mg1" }, 1, 1, 0);
 	text_init_growable(&t, 1 << 16);
-	json_init(&j, &t);
 	json_object(&j, NULL);
 	graph_stats_json(run.graph, &j);
 	json_object_end(&j);

@@ -172,10 +172,9 @@ static void settings_have_their_exact_text(void **state)
 	for (unsigned i = 0; i < 2; i++) {
 		char data[256];
 		struct text t;
-		struct json j;
+		struct json j = { .text = &t };
 
 		text_init(&t, data, sizeof data);
-		json_init(&j, &t);
 		json_object(&j, NULL);
 		stored_settings_json(&j, i ? &other : &conf.variant[0]);
 		json_object_end(&j);
