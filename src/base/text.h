@@ -4,6 +4,7 @@
 #ifndef DARKROOM_BASE_TEXT_H
 #define DARKROOM_BASE_TEXT_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -41,6 +42,9 @@ static inline void text_puts(struct text *t, const char *string)
 void text_uint(struct text *t, uint64_t value);
 void text_printf(struct text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void text_ms(struct text *t, uint64_t ns); /* as milliseconds with three decimals */
+
+/* Appends why something is refused, as text_printf(). t may be NULL. Returns -EINVAL. */
+#define text_refuse(t, ...) ((t) ? (text_printf(t, __VA_ARGS__), -EINVAL) : -EINVAL)
 
 /* Returns what follows a noun behind the number. */
 static inline const char *plural(uint64_t n)

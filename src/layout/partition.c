@@ -128,16 +128,14 @@ static int check(const struct partition_weights *w, unsigned parts, unsigned cor
 
 	if (parts >= 1 && parts <= stages && parts <= cores)
 		return 0;
-	if (error && parts > stages)
-		text_printf(
+	if (parts > stages)
+		return text_refuse(
 			error,
 			"%u parts of %u stages that have queues: expected a stage for each part",
 			parts, stages);
-	else if (error)
-		text_printf(error,
-		            "%u parts on %u cores: expected 1 part at least, and a core for each",
-		            parts, cores);
-	return -EINVAL;
+	return text_refuse(error,
+	                   "%u parts on %u cores: expected 1 part at least, and a core for each",
+	                   parts, cores);
 }
 
 int partition_build(struct partition *p, const struct partition_weights *w, unsigned parts,

@@ -132,7 +132,6 @@ static bool rates_refresh(struct worker *w, uint64_t now_ns)
 enum visit_result poll_visit(struct worker *w, bool has_served)
 {
 	struct policy_in in = { .found = has_served };
-
 	bool is_check = ++w->visits % CHECK_VISITS == 0;
 
 	if (is_check && serve_pass_through(w))
@@ -188,17 +187,15 @@ static int assign_per_connection(struct schedule *s, const struct schedule_input
 		if (graph_rows[i].class->poll &&
 		    graph_stage_kind(input->conf, i) == STAGE_EXCLUSIVE)
 			exclusive = graph_rows[i].class->name;
-	if (input->error && s->layout != CONF_LAYOUT_SHARED)
-		text_puts(
+	if (s->layout != CONF_LAYOUT_SHARED)
+		return text_refuse(
 			input->error,
 			"scheduler.policy = thread-per-connection: expected layout.mode = shared");
-	else if (input->error && exclusive)
-		text_printf(input->error,
-		            "each of its threads needs an instance of the source: "
-		            "expected experiment.%s.kind = partitioned",
-		            exclusive);
-	if (s->layout != CONF_LAYOUT_SHARED || exclusive)
-		return -EINVAL;
+	if (exclusive)
+		return text_refuse(input->error,
+		                   "each of its threads needs an instance of the source: "
+		                   "expected experiment.%s.kind = partitioned",
+		                   exclusive);
 	if (s->listener_count)
 		s->io_count = domains_threads_of_cores(s, s->group[group].threads, input->cores);
 	return domains_assign(s, input, group,

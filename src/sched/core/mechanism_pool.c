@@ -25,15 +25,12 @@ static int add_pool(struct schedule *s, const struct schedule_input *input, unsi
 	uint64_t configured = input->conf->stage[stage].threads;
 	uint64_t threads = configured == CONF_AUTO ? THREADS_DEFAULT : configured;
 
-	if (threads > CONF_THREADS_MAX - s->worker_count) {
-		if (input->error)
-			text_printf(input->error,
-			            "the stages' pools have more than %d threads together%s: "
-			            "expected less in stage.NAME.threads",
-			            CONF_THREADS_MAX,
-			            s->layout == CONF_LAYOUT_REPLICATE ? ", in all replicas" : "");
-		return -EINVAL;
-	}
+	if (threads > CONF_THREADS_MAX - s->worker_count)
+		return text_refuse(input->error,
+		                   "the stages' pools have more than %d threads together%s: "
+		                   "expected less in stage.NAME.threads",
+		                   CONF_THREADS_MAX,
+		                   s->layout == CONF_LAYOUT_REPLICATE ? ", in all replicas" : "");
 	for (; threads > 0; threads--, s->worker_count++) {
 		domains_add_worker(s, s->worker_count, domain);
 		domains_add_stages(s, s->worker_count, stage_set_of(stage));
@@ -166,17 +163,14 @@ static int set_control(struct schedule *s, const struct schedule_input *input, u
 
 	if (graph_rows[stage].class->poll || stage_set_has(s->pass_through, stage))
 		return 0;
-	if (own->threads != CONF_AUTO && own->threads > own->threads_max) {
-		if (input->error)
-			text_printf(
-				input->error,
-				"stage.%s.threads = %u is more than its experiment.%s.threads_max = "
-				"%u: "
-				"expected at most that with dynamic = yes",
-				graph_rows[stage].class->name, (unsigned)own->threads,
-				graph_rows[stage].class->name, (unsigned)own->threads_max);
-		return -EINVAL;
-	}
+	if (own->threads != CONF_AUTO && own->threads > own->threads_max)
+		return text_refuse(
+			input->error,
+			"stage.%s.threads = %u is more than its experiment.%s.threads_max = "
+			"%u: "
+			"expected at most that with dynamic = yes",
+			graph_rows[stage].class->name, (unsigned)own->threads,
+			graph_rows[stage].class->name, (unsigned)own->threads_max);
 	/* More threads than one would find an exclusive stage taken. */
 	if (graph_stage_kind(input->conf, stage) != STAGE_EXCLUSIVE)
 		set_bounds(s, stage, (unsigned)own->threads_max);

@@ -81,23 +81,19 @@ static int check_group(const struct conf *conf, const struct conf_group *g, stag
 {
 	*own = 0;
 	*key = NULL;
-	if (!strcmp(g->name, "main") || !strcmp(g->name, "io") || !strcmp(g->name, "disk")) {
-		text_puts(error, "io, main and disk are groups of the daemon: expected another "
-		                 "name");
-		return -EINVAL;
-	}
-	if (!g->stages[0]) {
-		text_puts(error, "has no stages: expected for example stages = scale blur");
-		return -EINVAL;
-	}
+	if (!strcmp(g->name, "main") || !strcmp(g->name, "io") || !strcmp(g->name, "disk"))
+		return text_refuse(
+			error, "io, main and disk are groups of the daemon: expected another name");
+	if (!g->stages[0])
+		return text_refuse(error,
+		                   "has no stages: expected for example stages = scale blur");
 	*key = "stages";
 	int err = parse_stages(g, all, own, error);
 
-	if (!err && !(*own & queued_stages(conf))) {
-		text_puts(error,
-		          "expected a stage that has a queue (experiment.STAGE.pass_through = no)");
-		err = -EINVAL;
-	}
+	if (!err && !(*own & queued_stages(conf)))
+		return text_refuse(
+			error,
+			"expected a stage that has a queue (experiment.STAGE.pass_through = no)");
 	return err;
 }
 
@@ -192,18 +188,13 @@ static int stage_groups_build(struct schedule *s, const struct conf *conf, struc
 {
 	stage_set own[CONF_GROUP_MAX];
 	struct stage_groups_place place;
-	struct text message;
-	char data[256];
+	struct text message = TEXT_LOCAL(256);
 	bool has_main;
-
-	text_init(&message, data, sizeof data);
 	int err = find_groups(conf, own, &has_main, &place, &message);
 
-	if (err && error)
-		text_printf(error, "group.%s%s%s: %s", conf->group[place.group].name,
-		            place.key ? "." : "", place.key ? place.key : "", data);
 	if (err)
-		return err;
+		return text_refuse(error, "group.%s%s%s: %s", conf->group[place.group].name,
+		                   place.key ? "." : "", place.key ? place.key : "", message.data);
 	/* Stages that are called directly and that no section names are in the first group, whose
 	 * workers serve what was queued before. */
 	if (has_main)
@@ -299,15 +290,12 @@ int domains_set_cores(struct schedule *s, const struct schedule_input *input, un
 	struct domains_range range = domains_of_group(s, group);
 	unsigned count = range.end - range.first;
 
-	if (count > cores) {
-		if (input->error)
-			text_printf(input->error,
-			            "%u threads (scheduler.threads) are too few for %u %s: "
-			            "expected one for each at least",
-			            cores, count,
-			            s->layout == CONF_LAYOUT_REPLICATE ? "replicas" : "parts");
-		return -EINVAL;
-	}
+	if (count > cores)
+		return text_refuse(input->error,
+		                   "%u threads (scheduler.threads) are too few for %u %s: "
+		                   "expected one for each at least",
+		                   cores, count,
+		                   s->layout == CONF_LAYOUT_REPLICATE ? "replicas" : "parts");
 	if (s->layout == CONF_LAYOUT_PARTITION)
 		return partition_stages(s, input, cores);
 	for (unsigned i = 0; i < count; i++)
@@ -377,14 +365,11 @@ static void assign_workers(struct schedule *s, unsigned group)
 int domains_assign(struct schedule *s, const struct schedule_input *input, unsigned group,
                    unsigned workers)
 {
-	if (workers > CONF_THREADS_MAX - s->worker_count) {
-		if (input->error)
-			text_printf(input->error,
-			            "the groups have more than %d threads together: "
-			            "expected less in scheduler.threads and group.NAME.threads",
-			            CONF_THREADS_MAX);
-		return -EINVAL;
-	}
+	if (workers > CONF_THREADS_MAX - s->worker_count)
+		return text_refuse(input->error,
+		                   "the groups have more than %d threads together: "
+		                   "expected less in scheduler.threads and group.NAME.threads",
+		                   CONF_THREADS_MAX);
 	int err = domains_set_cores(s, input, group, workers);
 
 	if (!err)
@@ -556,14 +541,11 @@ static int set_disk_threads(struct schedule *s, const struct schedule_input *inp
 
 		if (graph_rows[i].group != GROUP_DISK)
 			continue;
-		if (threads > CONF_THREADS_MAX - s->disk_count) {
-			if (input->error)
-				text_printf(input->error,
-				            "the stages that wait for the disk have more than %d "
-				            "threads together: expected less in stage.%s.threads",
-				            CONF_THREADS_MAX, graph_rows[i].class->name);
-			return -EINVAL;
-		}
+		if (threads > CONF_THREADS_MAX - s->disk_count)
+			return text_refuse(input->error,
+			                   "the stages that wait for the disk have more than %d "
+			                   "threads together: expected less in stage.%s.threads",
+			                   CONF_THREADS_MAX, graph_rows[i].class->name);
 		for (; threads > 0; threads--)
 			s->stage[i].may_visit |= UINT64_C(1) << s->disk_count++;
 	}
