@@ -456,10 +456,9 @@ void stats_report(const struct report_source *source, struct text *to)
 {
 	uint64_t uptime_ns = clock_ns() - source->start_ns;
 	struct report r;
-	struct json j;
+	struct json j = { .text = to };
 
 	collect(&r, source);
-	json_init(&j, to);
 	json_object(&j, NULL);
 	json_double(&j, "uptime_s", (double)uptime_ns / (double)NS_PER_S);
 	/* Relaxed: only the flag matters. */
@@ -495,104 +494,98 @@ static bool has(const struct report *r, enum section section)
 	}
 }
 
-static void responses(const struct http_server *http, struct text *t)
+static void responses(const struct http_server *http, struct metrics *m)
 {
 	static const char *const classes[IO_STATUS_CLASSES] = { "2xx", "3xx", "4xx", "5xx" };
 
-	metrics_family(t, "darkroom_http_responses_total", "counter", "Responses, by status.");
+	metrics_family(m, "darkroom_http_responses_total", "counter", "Responses, by status.");
 	for (unsigned i = 0; response_status_at(i); i++) {
 		const char code[] = { (char)('0' + response_status_at(i) / 100),
 			              (char)('0' + response_status_at(i) / 10 % 10),
 			              (char)('0' + response_status_at(i) % 10), '\0' };
 
-		metrics_uint(t, "darkroom_http_responses_total", LABELS({ "code", code }),
-		             IO_TOTAL(http, responses[i]));
+		metrics_uint(m, LABELS({ "code", code }), IO_TOTAL(http, responses[i]));
 	}
-	metrics_family(t, "darkroom_rejections_total", "counter",
+	metrics_family(m, "darkroom_rejections_total", "counter",
 	               "Requests, images and form parts refused, by type of problem.");
 	for (unsigned i = 0; problem_type_at(i); i++)
-		metrics_uint(t, "darkroom_rejections_total",
-		             LABELS({ "reason", problem_type_at(i) }),
+		metrics_uint(m, LABELS({ "reason", problem_type_at(i) }),
 		             IO_TOTAL(http, rejections[i]));
-	metrics_family(t, "darkroom_http_route_responses_total", "counter",
+	metrics_family(m, "darkroom_http_route_responses_total", "counter",
 	               "Responses, by route, method and class of status.");
 	for (unsigned i = 0; i < ROUTE_CLASS_COUNT; i++)
 		for (unsigned s = 0; s < IO_STATUS_CLASSES; s++)
-			metrics_uint(t, "darkroom_http_route_responses_total",
+			metrics_uint(m,
 			             LABELS({ "route", route_labels[i].route },
 			                    { "method", route_labels[i].method },
 			                    { "status", classes[s] }),
 			             IO_TOTAL(http, requests[i][s]));
 }
 
-static void durations(const struct http_server *http, struct text *t)
+static void durations(const struct http_server *http, struct metrics *m)
 {
 	struct histogram_sum sum;
 
-	metrics_family(t, "darkroom_http_request_duration_seconds", "histogram",
+	metrics_family(m, "darkroom_http_request_duration_seconds", "histogram",
 	               "From a request's first byte to the last of its response.");
 	for (unsigned i = 0; i < ROUTE_CLASS_COUNT; i++) {
 		io_durations_collect(&sum, http, i);
-		metrics_histogram(t, "darkroom_http_request_duration_seconds",
+		metrics_histogram(m,
 		                  LABELS({ "route", route_labels[i].route },
 		                         { "method", route_labels[i].method }),
 		                  &sum, METRICS_FINE);
 	}
 }
 
-static void seconds(struct text *t, const char *name, const char *help, double value)
+static void seconds(struct metrics *m, const char *name, const char *help, double value)
 {
-	metrics_family(t, name, "gauge", help);
-	metrics_seconds(t, name, NULL, (uint64_t)(value * (double)NS_PER_S));
+	metrics_family(m, name, "gauge", help);
+	metrics_seconds(m, NULL, (uint64_t)(value * (double)NS_PER_S));
 }
 
-static void overload(const struct admission_report *a, struct text *t)
+static void overload(const struct admission_report *a, struct metrics *m)
 {
-	metrics_family(t, "darkroom_overload_admitted_total", "counter",
+	metrics_family(m, "darkroom_overload_admitted_total", "counter",
 	               "Uploads admitted, by class.");
 	for (unsigned i = 0; i < a->class_count; i++)
-		metrics_uint(t, "darkroom_overload_admitted_total",
-		             LABELS({ "class", a->class[i].name }), a->class[i].admitted);
-	metrics_family(t, "darkroom_overload_refused_total", "counter",
+		metrics_uint(m, LABELS({ "class", a->class[i].name }), a->class[i].admitted);
+	metrics_family(m, "darkroom_overload_refused_total", "counter",
 	               "Uploads refused before their bodies were read, by class.");
 	for (unsigned i = 0; i < a->class_count; i++)
-		metrics_uint(t, "darkroom_overload_refused_total",
-		             LABELS({ "class", a->class[i].name }), a->class[i].refused);
-	metrics_family(t, "darkroom_overload_level", "gauge",
+		metrics_uint(m, LABELS({ "class", a->class[i].name }), a->class[i].refused);
+	metrics_family(m, "darkroom_overload_level", "gauge",
 	               "Steps of overload.degrade that are in, by class.");
 	for (unsigned i = 0; i < a->class_count; i++)
-		metrics_uint(t, "darkroom_overload_level", LABELS({ "class", a->class[i].name }),
-		             a->class[i].level);
+		metrics_uint(m, LABELS({ "class", a->class[i].name }), a->class[i].level);
 	if (a->degrade.count)
-		metrics_family(t, "darkroom_overload_degraded_total", "counter",
+		metrics_family(m, "darkroom_overload_degraded_total", "counter",
 		               "Images stored with a step of overload.degrade.");
 	for (unsigned i = 0; i < a->degrade.count; i++)
-		metrics_uint(t, "darkroom_overload_degraded_total",
-		             LABELS({ "step", a->degrade.step[i].text }), a->degraded[i]);
-	seconds(t, "darkroom_overload_backlog_seconds", "Time that the admitted images take.",
+		metrics_uint(m, LABELS({ "step", a->degrade.step[i].text }), a->degraded[i]);
+	seconds(m, "darkroom_overload_backlog_seconds", "Time that the admitted images take.",
 	        a->backlog_s);
-	seconds(t, "darkroom_overload_p90_seconds",
+	seconds(m, "darkroom_overload_p90_seconds",
 	        "Last 90th percentile of the response times, of the worst class and size.",
 	        a->p90_s);
 }
 
 void metrics_report(const struct report_source *source, struct text *to)
 {
+	struct metrics m = { .text = to };
 	struct report r;
 
 	collect(&r, source);
 	collect_disk(&r);
-	metrics_family(to, "darkroom_build_info", "gauge", "What this daemon was built from.");
-	metrics_uint(to, "darkroom_build_info",
-	             LABELS({ "version", darkroom_version }, { "compiler", COMPILER }), 1);
+	metrics_family(&m, "darkroom_build_info", "gauge", "What this daemon was built from.");
+	metrics_uint(&m, LABELS({ "version", darkroom_version }, { "compiler", COMPILER }), 1);
 	for (const struct figure *f = figures; f < figures + COUNT_OF(figures); f++)
 		if (f->metric && has(&r, f->section))
-			metrics_value(to, f->metric, f->help, read_figure(&r, f));
-	responses(source->parts->http, to);
-	durations(source->parts->http, to);
-	overload(&r.admission, to);
-	graph_metrics(source->graph, to);
-	process_metrics(source->process, to);
+			metrics_value(&m, f->metric, f->help, read_figure(&r, f));
+	responses(source->parts->http, &m);
+	durations(source->parts->http, &m);
+	overload(&r.admission, &m);
+	graph_metrics(source->graph, &m);
+	process_metrics(source->process, &m);
 }
 
 /* ---- darkroomd ctl quota ---- */

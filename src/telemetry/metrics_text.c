@@ -29,9 +29,10 @@ static const struct {
 
 static_assert(BUCKET_BELOW(36) < HISTOGRAM_BUCKETS, "the last bucket has no limit");
 
-void metrics_family(struct text *t, const char *name, const char *type, const char *help)
+void metrics_family(struct metrics *m, const char *name, const char *type, const char *help)
 {
-	text_printf(t, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+	m->family = name;
+	text_printf(m->text, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
 
 /* Writes a label's value, which stands between double quotation marks. */
@@ -47,13 +48,14 @@ static void put_value(struct text *t, const char *value)
 	}
 }
 
-/* Writes NAME{LABEL="VALUE",...,le="LIMIT"} and a space. */
-static void put_head(struct text *t, const char *name, const char *suffix,
+/* Writes FAMILY{LABEL="VALUE",...,le="LIMIT"} and a space. */
+static void put_head(const struct metrics *m, const char *suffix,
                      const struct metrics_label *labels, const char *limit)
 {
+	struct text *t = m->text;
 	char before = '{';
 
-	text_puts(t, name);
+	text_puts(t, m->family);
 	text_puts(t, suffix);
 	for (; labels && labels->name; labels++) {
 		text_put(t, &before, 1);
@@ -82,21 +84,19 @@ static void put_seconds(struct text *t, uint64_t ns)
 	text_printf(t, "%" PRIu64 ".%09" PRIu64 "\n", ns / NS_PER_S, ns % NS_PER_S);
 }
 
-void metrics_uint(struct text *t, const char *name, const struct metrics_label *labels,
-                  uint64_t value)
+void metrics_uint(struct metrics *m, const struct metrics_label *labels, uint64_t value)
 {
-	put_head(t, name, "", labels, NULL);
-	put_uint(t, value);
+	put_head(m, "", labels, NULL);
+	put_uint(m->text, value);
 }
 
-void metrics_seconds(struct text *t, const char *name, const struct metrics_label *labels,
-                     uint64_t ns)
+void metrics_seconds(struct metrics *m, const struct metrics_label *labels, uint64_t ns)
 {
-	put_head(t, name, "", labels, NULL);
-	put_seconds(t, ns);
+	put_head(m, "", labels, NULL);
+	put_seconds(m->text, ns);
 }
 
-void metrics_histogram(struct text *t, const char *name, const struct metrics_label *labels,
+void metrics_histogram(struct metrics *m, const struct metrics_label *labels,
                        const struct histogram_sum *h, enum metrics_buckets buckets)
 {
 	uint64_t count = 0;
@@ -112,21 +112,21 @@ void metrics_histogram(struct text *t, const char *name, const struct metrics_la
 			count += h->bucket[bucket++];
 		snprintf(limit, sizeof limit, "%.12g",
 		         (double)histogram_bucket_limit(i) / (double)NS_PER_S);
-		put_head(t, name, "_bucket", labels, limit);
-		put_uint(t, count);
+		put_head(m, "_bucket", labels, limit);
+		put_uint(m->text, count);
 	}
 	while (bucket < HISTOGRAM_BUCKETS)
 		count += h->bucket[bucket++];
-	put_head(t, name, "_bucket", labels, "+Inf");
-	put_uint(t, count);
-	put_head(t, name, "_sum", labels, NULL);
-	put_seconds(t, h->sum_ns);
+	put_head(m, "_bucket", labels, "+Inf");
+	put_uint(m->text, count);
+	put_head(m, "_sum", labels, NULL);
+	put_seconds(m->text, h->sum_ns);
 	/* Not h->count: a writer may be between bucket and count. */
-	put_head(t, name, "_count", labels, NULL);
-	put_uint(t, count);
+	put_head(m, "_count", labels, NULL);
+	put_uint(m->text, count);
 }
 
-void metrics_value(struct text *t, const char *name, const char *help, uint64_t value)
+void metrics_value(struct metrics *m, const char *name, const char *help, uint64_t value)
 {
 	static const char total[] = "_total";
 	char family[METRICS_NAME_MAX];
@@ -136,9 +136,10 @@ void metrics_value(struct text *t, const char *name, const char *help, uint64_t 
 	memcpy(family, name, length);
 	family[length] = '\0';
 	if (help)
-		metrics_family(t, family,
+		metrics_family(m, family,
 		               strcmp(family + length - strlen(total), total) == 0 ? "counter"
 		                                                                   : "gauge",
 		               help);
-	metrics_uint(t, name, NULL, value);
+	m->family = name;
+	metrics_uint(m, NULL, value);
 }

@@ -20,18 +20,23 @@ struct metrics_label {
 	const char *name, *value;
 };
 
-/* The labels of a sample: metrics_uint(t, name, LABELS({ "stage", "scale" }), 1). NULL: none. */
+/* The labels of a sample: metrics_uint(m, LABELS({ "stage", "scale" }), 1). NULL: none. */
 #define LABELS(...) ((const struct metrics_label[]){ __VA_ARGS__, { NULL, NULL } })
 
+/* Begins as { .text = ... }. */
+struct metrics {
+	struct text *text;  /* borrowed */
+	const char *family; /* borrowed: the name of the current one */
+};
+
 /* Begins a family; type is counter, gauge or histogram, help one line with a full stop. */
-void metrics_family(struct text *t, const char *name, const char *type, const char *help);
+void metrics_family(struct metrics *m, const char *name, const char *type, const char *help);
 
-void metrics_uint(struct text *t, const char *name, const struct metrics_label *labels,
-                  uint64_t value);
+/* Writes a sample of the current family. */
+void metrics_uint(struct metrics *m, const struct metrics_label *labels, uint64_t value);
 
-/* Writes nanoseconds as seconds. */
-void metrics_seconds(struct text *t, const char *name, const struct metrics_label *labels,
-                     uint64_t ns);
+/* The same for nanoseconds, as seconds. */
+void metrics_seconds(struct metrics *m, const struct metrics_label *labels, uint64_t ns);
 
 /* The limits of a histogram's buckets. */
 enum metrics_buckets {
@@ -40,11 +45,11 @@ enum metrics_buckets {
 };
 
 /* Writes a histogram of durations: NAME_bucket, NAME_sum and NAME_count, in seconds. */
-void metrics_histogram(struct text *t, const char *name, const struct metrics_label *labels,
+void metrics_histogram(struct metrics *m, const struct metrics_label *labels,
                        const struct histogram_sum *h, enum metrics_buckets buckets);
 
 /* Writes a family of one sample, whose name may have labels. A name that ends with _total is a
  * counter's. help: NULL: another sample of the family. */
-void metrics_value(struct text *t, const char *name, const char *help, uint64_t value);
+void metrics_value(struct metrics *m, const char *name, const char *help, uint64_t value);
 
 #endif

@@ -45,17 +45,17 @@ void process_set_reload(bool has_failed)
 		atomic_store_explicit(&reload_s, (uint64_t)now.tv_sec, memory_order_relaxed);
 }
 
-static void reloads(struct text *t)
+static void reloads(struct metrics *m)
 {
-	metrics_value(t, "darkroom_config_last_reload_successful",
+	metrics_value(m, "darkroom_config_last_reload_successful",
 	              "Whether the last reload of the configuration succeeded.",
 	              !atomic_load_explicit(&has_reload_failed, memory_order_relaxed));
-	metrics_value(t, "darkroom_config_last_reload_success_timestamp_seconds",
+	metrics_value(m, "darkroom_config_last_reload_success_timestamp_seconds",
 	              "Time of the last successful reload, or of the start.",
 	              atomic_load_explicit(&reload_s, memory_order_relaxed));
 }
 
-static void memory(struct process *p, struct text *t)
+static void memory(struct process *p, struct metrics *m)
 {
 	char data[128];
 	uint64_t size, resident, page = (uint64_t)sysconf(_SC_PAGESIZE);
@@ -66,13 +66,13 @@ static void memory(struct process *p, struct text *t)
 	data[n] = '\0';
 	if (sscanf(data, "%" SCNu64 " %" SCNu64, &size, &resident) != 2)
 		return;
-	metrics_value(t, "process_resident_memory_bytes", "Resident memory size in bytes.",
+	metrics_value(m, "process_resident_memory_bytes", "Resident memory size in bytes.",
 	              resident * page);
-	metrics_value(t, "process_virtual_memory_bytes", "Virtual memory size in bytes.",
+	metrics_value(m, "process_virtual_memory_bytes", "Virtual memory size in bytes.",
 	              size * page);
 }
 
-static void descriptors(struct process *p, struct text *t)
+static void descriptors(struct process *p, struct metrics *m)
 {
 	const struct dirent *entry;
 	struct rlimit limit;
@@ -84,28 +84,26 @@ static void descriptors(struct process *p, struct text *t)
 		while ((entry = readdir(p->fds)))
 			count += entry->d_name[0] != '.';
 		pthread_mutex_unlock(&p->lock);
-		metrics_value(t, "process_open_fds", "Number of open file descriptors.", count);
+		metrics_value(m, "process_open_fds", "Number of open file descriptors.", count);
 	}
 	if (getrlimit(RLIMIT_NOFILE, &limit) == 0)
-		metrics_value(t, "process_max_fds", "Maximum number of open file descriptors.",
+		metrics_value(m, "process_max_fds", "Maximum number of open file descriptors.",
 		              limit.rlim_cur);
 }
 
-void process_metrics(struct process *p, struct text *t)
+void process_metrics(struct process *p, struct metrics *m)
 {
 	struct timespec cpu;
 
 	if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu) == 0) {
-		metrics_family(t, "process_cpu_seconds_total", "counter",
+		metrics_family(m, "process_cpu_seconds_total", "counter",
 		               "Total user and system CPU time spent in seconds.");
-		metrics_seconds(t, "process_cpu_seconds_total", NULL,
-		                (uint64_t)cpu.tv_sec * NS_PER_S + (uint64_t)cpu.tv_nsec);
+		metrics_seconds(m, NULL, (uint64_t)cpu.tv_sec * NS_PER_S + (uint64_t)cpu.tv_nsec);
 	}
-	metrics_family(t, "process_start_time_seconds", "gauge",
+	metrics_family(m, "process_start_time_seconds", "gauge",
 	               "Start time of the process since unix epoch in seconds.");
-	metrics_seconds(t, "process_start_time_seconds", NULL,
-	                (uint64_t)p->start.tv_sec * NS_PER_S + (uint64_t)p->start.tv_nsec);
-	memory(p, t);
-	descriptors(p, t);
-	reloads(t);
+	metrics_seconds(m, NULL, (uint64_t)p->start.tv_sec * NS_PER_S + (uint64_t)p->start.tv_nsec);
+	memory(p, m);
+	descriptors(p, m);
+	reloads(m);
 }

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <time.h>
 
-struct text;
+struct metrics;
 
 struct process {
 	struct timespec start;
@@ -29,6 +29,6 @@ void process_close(struct process *p);
 void process_set_reload(bool has_failed);
 
 /* Appends the families to /metrics. Any thread. */
-void process_metrics(struct process *p, struct text *t);
+void process_metrics(struct process *p, struct metrics *m);
 
 #endif

@@ -78,20 +78,18 @@ void scarcity_json(const struct scarcity *s, struct json *j)
 	json_object_end(j);
 }
 
-void scarcity_metrics(const struct scarcity *s, struct text *t)
+void scarcity_metrics(const struct scarcity *s, struct metrics *m)
 {
 	unsigned near = atomic_load_explicit(&s->near, memory_order_relaxed);
 
-	metrics_family(t, "darkroom_resource_near_limit", "gauge",
+	metrics_family(m, "darkroom_resource_near_limit", "gauge",
 	               "Whether nine tenths of the resource are in use, or more.");
 	for (unsigned r = 0; r < RESOURCE_COUNT; r++)
-		metrics_uint(t, "darkroom_resource_near_limit",
-		             LABELS({ "resource", resources[r].name }), near >> r & 1);
-	metrics_family(t, "darkroom_resource_shortages_total", "counter",
+		metrics_uint(m, LABELS({ "resource", resources[r].name }), near >> r & 1);
+	metrics_family(m, "darkroom_resource_shortages_total", "counter",
 	               "Times that the resource has come near its limit.");
 	for (unsigned r = 0; r < RESOURCE_COUNT; r++)
-		metrics_uint(t, "darkroom_resource_shortages_total",
-		             LABELS({ "resource", resources[r].name }),
+		metrics_uint(m, LABELS({ "resource", resources[r].name }),
 		             counter_read(&s->shortages[r]));
 }
 

@@ -18,8 +18,8 @@
 #include "base/thread_use.h"
 
 struct json;
+struct metrics;
 struct stage;
-struct text;
 struct worker;
 
 /* ---- scarcity ---- */
@@ -42,7 +42,7 @@ void scarcity_update(struct scarcity *s, enum resource r, uint64_t used, uint64_
 void scarcity_json(const struct scarcity *s, struct json *j);
 
 /* The same as metric families. */
-void scarcity_metrics(const struct scarcity *s, struct text *t);
+void scarcity_metrics(const struct scarcity *s, struct metrics *m);
 
 /* ---- averages ---- */
 

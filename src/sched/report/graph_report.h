@@ -8,13 +8,14 @@
 
 struct graph;
 struct json;
+struct metrics;
 struct text;
 
 /* Appends the members "scheduler", "layout", "stages" and "edges" to an open JSON object. */
 void graph_stats_json(struct graph *g, struct json *j);
 
 /* Appends the families of workers and stages. */
-void graph_metrics(struct graph *g, struct text *t);
+void graph_metrics(struct graph *g, struct metrics *m);
 
 /* Append the stage graph as a picture: in the language of Graphviz, or as SVG with a fixed layout.
  * Each edge has the number of its events since the start. */

@@ -16,6 +16,7 @@
 
 static char memory[8192];
 static struct text text;
+static struct metrics metrics = { .text = &text };
 
 static int set_up(void **state)
 {
@@ -27,13 +28,13 @@ static int set_up(void **state)
 static void samples_have_heads_and_labels(void **state)
 {
 	(void)state;
-	metrics_value(&text, "a_total", "All of a.", UINT64_MAX);
-	metrics_family(&text, "b_seconds", "gauge", "How long.");
-	metrics_seconds(&text, "b_seconds", LABELS({ "x", "1" }, { "y", "2" }), 1);
-	metrics_seconds(&text, "b_seconds", LABELS({ "x", "1" }, { "y", "3" }),
+	metrics_value(&metrics, "a_total", "All of a.", UINT64_MAX);
+	metrics_family(&metrics, "b_seconds", "gauge", "How long.");
+	metrics_seconds(&metrics, LABELS({ "x", "1" }, { "y", "2" }), 1);
+	metrics_seconds(&metrics, LABELS({ "x", "1" }, { "y", "3" }),
 	                UINT64_C(12345678901234567890));
-	metrics_value(&text, "c_bytes{x=\"1\"}", "Now.", 0);
-	metrics_value(&text, "c_bytes{x=\"2\"}", NULL, 7);
+	metrics_value(&metrics, "c_bytes{x=\"1\"}", "Now.", 0);
+	metrics_value(&metrics, "c_bytes{x=\"2\"}", NULL, 7);
 	assert_string_equal(
 		text.data,
 		"# HELP a_total All of a.\n# TYPE a_total counter\na_total 18446744073709551615\n"
@@ -47,7 +48,8 @@ static void samples_have_heads_and_labels(void **state)
 static void label_values_are_escaped(void **state)
 {
 	(void)state;
-	metrics_uint(&text, "a", LABELS({ "x", "q\" b\\ n\n \xc3\xa4" }), 0);
+	metrics.family = "a";
+	metrics_uint(&metrics, LABELS({ "x", "q\" b\\ n\n \xc3\xa4" }), 0);
 	assert_string_equal(text.data, "a{x=\"q\\\" b\\\\ n\\n \xc3\xa4\"} 0\n");
 }
 
@@ -58,7 +60,7 @@ static void a_small_text_overflows(void **state)
 
 	(void)state;
 	text_init(&t, small, sizeof small);
-	metrics_value(&t, "a_long_name", "Help.", 1);
+	metrics_value(&(struct metrics){ .text = &t }, "a_long_name", "Help.", 1);
 	assert_true(t.overflowed);
 }
 
@@ -84,7 +86,8 @@ static void histograms_are_cumulative(void **state)
 	histogram_add(&h, UINT64_C(20000000000), 1); /* beyond the last */
 	histogram_collect(&sum, &h);
 	sum.count++; /* a writer is between bucket and count */
-	metrics_histogram(&text, "h_seconds", LABELS({ "s", "x" }), &sum, METRICS_COARSE);
+	metrics.family = "h_seconds";
+	metrics_histogram(&metrics, LABELS({ "s", "x" }), &sum, METRICS_COARSE);
 	assert_int_equal(number_at("h_seconds_bucket{s=\"x\",le=\"1.024e-06\"} "), 4);
 	assert_int_equal(number_at("h_seconds_bucket{s=\"x\",le=\"4.096e-06\"} "), 5);
 	assert_int_equal(number_at("h_seconds_bucket{s=\"x\",le=\"0.001048576\"} "), 5);
@@ -107,7 +110,8 @@ static void fine_buckets_are_half_an_octave(void **state)
 	histogram_add(&h, UINT64_C(60000000000), 8);
 	histogram_add(&h, UINT64_C(80000000000), 16);
 	histogram_collect(&sum, &h);
-	metrics_histogram(&text, "h", NULL, &sum, METRICS_FINE);
+	metrics.family = "h";
+	metrics_histogram(&metrics, NULL, &sum, METRICS_FINE);
 	assert_int_equal(number_at("h_bucket{le=\"0.000262144\"} "), 1);
 	assert_int_equal(number_at("h_bucket{le=\"0.000393216\"} "), 3);
 	assert_int_equal(number_at("h_bucket{le=\"0.000524288\"} "), 7);
