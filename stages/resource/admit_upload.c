@@ -65,7 +65,6 @@ static bool reserve(struct conn *c, uint64_t images, uint64_t bytes)
 	static const char *const limit[] = { [USAGE_IMAGES] = "quota.images",
 		                             [USAGE_BYTES] = "quota.bytes",
 		                             [USAGE_UPLOADS] = "quota.uploads" };
-	const struct usage_limits limits = { c->quota.images, c->quota.bytes, c->quota.uploads };
 	const uint64_t max[] = { [USAGE_IMAGES] = c->quota.images,
 		                 [USAGE_BYTES] = c->quota.bytes,
 		                 [USAGE_UPLOADS] = c->quota.uploads };
@@ -78,7 +77,7 @@ static bool reserve(struct conn *c, uint64_t images, uint64_t bytes)
 		return false;
 	}
 	enum usage_verdict verdict =
-		usage_reserve(usage, c->token_name, &limits, images, bytes, &used);
+		usage_reserve(usage, c->token_name, &c->quota, images, bytes, &used);
 	bool is_rate = verdict == USAGE_UPLOADS;
 
 	if (verdict == USAGE_GRANTED)

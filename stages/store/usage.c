@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "access/tokens.h"
 #include "base/check.h"
 #include "base/text.h"
 #include "directory.h"
@@ -160,7 +161,7 @@ void usage_removed(struct usage *u, const char *id, const char *token, uint64_t 
 /* ---- quotas ---- */
 
 enum usage_verdict usage_reserve(struct usage *u, const char *token,
-                                 const struct usage_limits *limits, uint64_t images, uint64_t bytes,
+                                 const struct token_quota *limits, uint64_t images, uint64_t bytes,
                                  uint64_t *used)
 {
 	enum usage_verdict verdict = USAGE_GRANTED;

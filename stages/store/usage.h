@@ -21,6 +21,7 @@
 #include "store_path.h"
 
 struct store;
+struct token_quota;
 
 #define USAGE_NAME_MAX 64     /* bytes of a token's name, with the zero */
 #define USAGE_TOKENS_MAX 8192 /* names; further ones count only in all */
@@ -35,11 +36,6 @@ struct usage_token {
 	char name[USAGE_NAME_MAX];
 	struct usage_sum stored, reserved; /* reserved: of uploads in progress */
 	uint64_t uploads;                  /* images uploaded on the day */
-};
-
-/* What a token may use; 0: no limit. */
-struct usage_limits {
-	uint64_t images, bytes, uploads; /* uploads: images on one day (UTC) */
 };
 
 struct usage {
@@ -91,7 +87,7 @@ enum usage_verdict { USAGE_GRANTED, USAGE_IMAGES, USAGE_BYTES, USAGE_UPLOADS };
 /* Takes what an upload of `images` files needs of the token's quotas, or returns the one that does
  * not suffice, with what is used of it in *used. */
 enum usage_verdict usage_reserve(struct usage *u, const char *token,
-                                 const struct usage_limits *limits, uint64_t images, uint64_t bytes,
+                                 const struct token_quota *limits, uint64_t images, uint64_t bytes,
                                  uint64_t *used);
 
 /* Gives back what was taken of images and bytes, once the image is stored or has failed; uploads

@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "access/tokens.h"
 #include "store/checksum.h"
 #include "store/expiry.h"
 #include "store/store.h"
@@ -198,7 +199,7 @@ static void a_damaged_file_of_figures_is_ignored(void **state)
 
 static void a_quota_counts_what_is_stored_and_what_is_in_progress(void **state)
 {
-	const struct usage_limits limits = { .images = 2, .bytes = 100, .uploads = 4 };
+	const struct token_quota limits = { .images = 2, .bytes = 100, .uploads = 4 };
 	struct usage *u = &store.usage;
 	uint64_t used = 0;
 

@@ -102,7 +102,7 @@ static void nothing_each(const struct usage_token *token, void *arg)
 
 static void a_day_ends_at_midnight(void **state)
 {
-	const struct usage_limits limits = { .uploads = 2 };
+	const struct token_quota limits = { .uploads = 2 };
 	uint64_t used;
 
 	(void)state;
@@ -136,7 +136,7 @@ static void a_day_ends_at_midnight(void **state)
 static void each_quota_has_its_limit(void **state)
 {
 	static const struct {
-		struct usage_limits limits;
+		struct token_quota limits;
 		enum usage_verdict verdict;
 		uint64_t used;
 	} cases[] = {
@@ -147,7 +147,7 @@ static void each_quota_has_its_limit(void **state)
 		{ { 6, 59, 4 }, USAGE_BYTES, 40 },  { { 6, 60, 4 }, USAGE_UPLOADS, 3 },
 		{ { 6, 60, 5 }, USAGE_GRANTED, 0 },
 	};
-	const struct usage_limits none = { .images = 0 };
+	const struct token_quota none = { .images = 0 };
 
 	(void)state;
 	usage_switch(usage, &store, true);

@@ -26,6 +26,7 @@ static inline time_t time_fake(time_t *to)
 	return fake_time;
 }
 
+#include "access/tokens.h"
 #include "store/usage.h"
 
 #undef USAGE_PAGE_MAX
