@@ -1,6 +1,6 @@
 /*
  * feeder.h - a thread that starts images which no client uploads now: spooled ones, stored ones
- * that lack variants. Also the thread of sweep.h, which starts nothing.
+ * that lack variants. Also the thread of the sweep, which starts nothing.
  *
  * A feeder works through lists of images, one list in each pass: the names of a directory of the
  * store. A few images are in flight at once. Images with failed attempts come last and alone: if

@@ -3,7 +3,7 @@
  *
  * A pass walks the spool at startup, and whenever an acknowledged image failed.
  */
-#include "recovery.h"
+#include "background.h"
 
 #include <errno.h>
 #include <string.h>

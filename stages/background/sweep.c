@@ -1,5 +1,5 @@
 /* sweep.c - a loop of count, removals and a pause. Knows the store; nothing of pixels or HTTP. */
-#include "sweep.h"
+#include "background.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -228,33 +228,26 @@ static void count(struct sweep *r)
 	}
 }
 
-/* The time since boot, which has suspended time too. */
-static int64_t boot_s(void)
+static int64_t seconds_of(clockid_t clock)
 {
-	struct timespec boot;
+	struct timespec now;
 
-	clock_gettime(CLOCK_BOOTTIME, &boot);
-	return boot.tv_sec;
+	clock_gettime(clock, &now);
+	return now.tv_sec;
 }
 
-static int64_t wall_s(void)
-{
-	struct timespec wall;
-
-	clock_gettime(CLOCK_REALTIME, &wall);
-	return wall.tv_sec;
-}
-
+/* Of the wall clock, to the time since boot, which has suspended time too. */
 static int64_t wall_ahead_s(void)
 {
-	return wall_s() - boot_s();
+	return seconds_of(CLOCK_REALTIME) - seconds_of(CLOCK_BOOTTIME);
 }
 
 /* A clock that is set a year ahead, before the start or after it, would otherwise remove all images
  * of that year. A machine that was off for long has such a clock, too. */
 static bool may_remove_by_age(struct sweep *r)
 {
-	int64_t ahead_s = wall_ahead_s(), jump_s = ahead_s - r->wall_ahead_s, now_s = boot_s();
+	int64_t ahead_s = wall_ahead_s(), jump_s = ahead_s - r->wall_ahead_s,
+		now_s = seconds_of(CLOCK_BOOTTIME);
 	bool has_jumped = jump_s > JUMP_MAX_S;
 
 	if (has_jumped && r->has_jumped && now_s - r->jumped_s >= TRUST_S) {
@@ -348,12 +341,12 @@ int sweep_init(struct sweep *r, struct image_service *s, const _Atomic bool *has
 {
 	r->has_quotas = has_quotas;
 	r->st = &s->storage;
-	int64_t believed_s = wall_s();
+	int64_t believed_s = seconds_of(CLOCK_REALTIME);
 	/* An S3 store refuses a clock that is wrong. */
 	int64_t last_s = r->st->class->is_shared ? 0 : expiry_last_sweep(&s->store);
 
 	if (last_s && last_s < believed_s)
 		believed_s = last_s;
-	r->wall_ahead_s = believed_s - boot_s();
+	r->wall_ahead_s = believed_s - seconds_of(CLOCK_BOOTTIME);
 	return feeder_init(&r->feeder, &sweep_class, s);
 }
