@@ -13,7 +13,6 @@
 #include "conf/conf.h"
 #include "daemon/check_all.h"
 #include "daemon/ctl.h"
-#include "daemon/daemon.h"
 #include "daemon/options.h"
 #include "daemon/verbs.h"
 #include "store/tool/store_tool.h"
@@ -27,7 +26,7 @@ static int run(const struct options *o)
 	text_init_growable(&errors, 64 << 10);
 	/* The files belong to the daemon: the user of ctl may not be allowed to read them. */
 	bool checks_files = o->verb != VERB_CTL && o->verb != VERB_TOP && o->verb != VERB_STORE;
-	int err = check_load(&app_program, o, checks_files, &conf, &errors);
+	int err = check_load(o, checks_files, &conf, &errors);
 
 	fputs(errors.data, stderr);
 	text_fini(&errors);
@@ -41,13 +40,13 @@ static int run(const struct options *o)
 	case VERB_STORE:
 		return store_tool(&conf, ctl_ask, o->words, o->word_count);
 	case VERB_CHECK:
-		return verb_check(o, &conf, &app_program);
+		return verb_check(o, &conf);
 	case VERB_DUMP:
 		return verb_dump(&conf);
 	case VERB_TOPOLOGY:
 		return verb_topology(&conf);
 	default:
-		return daemon_run(o, &conf, &app_program);
+		return daemon_run(o, &conf);
 	}
 }
 

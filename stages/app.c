@@ -86,8 +86,8 @@ static int make_graph(const struct conf *conf)
 	return err;
 }
 
-static int app_check_variants(const struct conf *conf, unsigned *variant, char *error,
-                              size_t error_size)
+int program_check_variants(const struct conf *conf, unsigned *variant, char *error,
+                           size_t error_size)
 {
 	struct conf_degrade degrade;
 	int err = 0;
@@ -101,6 +101,11 @@ static int app_check_variants(const struct conf *conf, unsigned *variant, char *
 			step_count_max = plan.step_count;
 	}
 	return err;
+}
+
+int program_check_addresses(const struct conf *conf)
+{
+	return listener_set_check(conf);
 }
 
 /* Starts darkroom-decode, which is next to this program. Without it only JPEGs are accepted. */
@@ -122,11 +127,11 @@ static void start_jail(const struct conf *conf)
 	jail_start(path, formats, (unsigned)(wanted == CONF_AUTO ? automatic : wanted));
 }
 
-static int app_init(const struct conf *conf)
+int program_init(const struct conf *conf)
 {
 	char error[CONF_TEXT_MAX * 2];
 	unsigned variant;
-	int err = app_check_variants(conf, &variant, error, sizeof error);
+	int err = program_check_variants(conf, &variant, error, sizeof error);
 
 	if (err) {
 		log_error("%s", error);
@@ -172,7 +177,7 @@ fail_admin:
 	return err;
 }
 
-static void app_fini(void)
+void program_fini(void)
 {
 	graph_free(own.graph);
 	background_fini(&own.background);
@@ -184,13 +189,13 @@ static void app_fini(void)
 	jail_stop();
 }
 
-static void app_stop(void)
+void program_stop(void)
 {
 	graph_stop(own.graph);
 	s3_client_stop(own.images.storage.objects); /* workers wait for it */
 }
 
-static int app_start(void)
+int program_start(void)
 {
 	int err = graph_start(own.graph);
 
@@ -207,28 +212,28 @@ static int app_start(void)
 	}
 	while (admission_in_flight(&own.images.admission))
 		usleep(1000); /* recovery has begun them */
-	app_stop();
+	program_stop();
 	return err;
 }
 
-static void app_announce_end(void)
+void program_announce_end(void)
 {
 	atomic_store(&own.http.is_ending, true);
 }
 
-static void app_drain(void)
+void program_drain(void)
 {
 	http_server_drain(&own.http);
 	s3_client_end_lists(own.images.storage.objects); /* the sweep may wait for one */
 	background_stop(&own.background);
 }
 
-static bool app_is_busy(void)
+bool program_is_busy(void)
 {
 	return http_server_is_busy(&own.http) || admission_in_flight(&own.images.admission);
 }
 
-static int app_tick(void)
+int program_tick(void)
 {
 	/* This thread changes the configuration and the schedule, so both stay valid here. */
 	int http_ms = stats_stream_tick(&own.admin.stream, clock_ns(), stats_report, &reported),
@@ -237,19 +242,19 @@ static int app_tick(void)
 	return http_ms < 0 || (storage_ms >= 0 && storage_ms < http_ms) ? storage_ms : http_ms;
 }
 
-static const char *app_first_setting(void)
+const char *program_first_setting(void)
 {
 	const struct setting_job *job = setting_queue_first(&own.admin.settings);
 
 	return job ? job->setting : NULL;
 }
 
-static void app_end_setting(int result, const char *report)
+void program_end_setting(int result, const char *report)
 {
 	setting_queue_end(&own.admin.settings, own.graph, result, report);
 }
 
-static bool app_watch(int fd)
+bool program_watch(int fd)
 {
 	if (!stats_stream_has_room(&own.admin.stream))
 		return false;
@@ -257,29 +262,29 @@ static bool app_watch(int fd)
 	return true;
 }
 
-static void app_serve_agent(void)
+void program_serve_agent(void)
 {
 	admin_serve_agent(&own.admin, &own.http);
 }
 
-static void app_close_admin(void)
+void program_close_admin(void)
 {
 	http_server_close_admin(&own.http);
 	stats_stream_close(&own.admin.stream);
 }
 
-static bool app_has_closed_admin(void)
+bool program_has_closed_admin(void)
 {
 	return http_server_has_closed_admin(&own.http);
 }
 
 /* ---- another configuration ---- */
 
-static int app_change_prepare(const struct conf *conf, struct text *errors)
+int program_prepare(const struct conf *conf, struct text *errors)
 {
 	char error[CONF_TEXT_MAX * 2];
 	unsigned variant;
-	int err = app_check_variants(conf, &variant, error, sizeof error); /* makes the plan */
+	int err = program_check_variants(conf, &variant, error, sizeof error); /* makes the plan */
 
 	if (err) {
 		text_printf(errors, "%s\n", error);
@@ -302,7 +307,7 @@ static int app_change_prepare(const struct conf *conf, struct text *errors)
 	return -EINVAL;
 }
 
-static void app_change_commit(void)
+void program_commit(void)
 {
 	struct conf_epochs *epochs = &own.images.epochs;
 
@@ -317,19 +322,19 @@ static void app_change_commit(void)
 	feeder_call(&own.background.sweep.feeder);
 }
 
-static void app_change_cancel(void)
+void program_cancel(void)
 {
 	conf_epochs_cancel(&own.images.epochs);
 }
 
 /* ---- parts ---- */
 
-static bool app_must_restart(void)
+bool program_must_restart(void)
 {
 	return store_must_restart(&own.images.store);
 }
 
-static void app_describe(struct text *to)
+void program_describe(struct text *to)
 {
 	uint64_t images = admission_in_flight(&own.images.admission),
 		 connections = atomic_load(&own.http.connections);
@@ -338,45 +343,22 @@ static void app_describe(struct text *to)
 	            plural(images), connections, plural(connections));
 }
 
-static void app_remake(struct text *to)
+void program_remake(struct text *to)
 {
 	feeder_call(&own.background.remake.feeder);
 	remake_report(&own.background.remake, to);
 }
 
-static void app_quotas(struct text *to)
+void program_quotas(struct text *to)
 {
 	quota_report(&own.http.tokens, &own.images.store.usage, to);
 }
 
-const struct program app_program = {
-	.check_variants = app_check_variants,
-	.check_addresses = listener_set_check,
-	.prepare = app_change_prepare,
-	.commit = app_change_commit,
-	.cancel = app_change_cancel,
-	.init = app_init,
-	.start = app_start,
-	.announce_end = app_announce_end,
-	.drain = app_drain,
-	.is_busy = app_is_busy,
-	.tick = app_tick,
-	.wake_fd = &own.admin.stream.wake_fd,
-	.must_restart = app_must_restart,
-	.stop = app_stop,
-	.fini = app_fini,
+const struct program program = {
 	.graph = &own.graph,
 	.tokens = &own.http.tokens,
 	.url = own.http.listeners.url,
-	.describe = app_describe,
 	.images_stored = &own.counters.images_stored,
-	.remake = app_remake,
-	.quotas = app_quotas,
-	.admin = { .agent_fd = &own.admin.agent_fd,
-	           .serve_agent = app_serve_agent,
-	           .first_setting = app_first_setting,
-	           .end_setting = app_end_setting,
-	           .watch = app_watch,
-	           .close = app_close_admin,
-	           .has_closed = app_has_closed_admin },
+	.wake_fd = &own.admin.stream.wake_fd,
+	.agent_fd = &own.admin.agent_fd,
 };

@@ -18,7 +18,6 @@ struct graph;
 struct http_server;
 struct image_service;
 struct process;
-struct program;
 struct text;
 struct tokens;
 struct usage;
@@ -71,9 +70,6 @@ void metrics_report(const struct report_source *source, struct text *to);
 void quota_report(struct tokens *tokens, struct usage *usage, struct text *to);
 
 /* ---- for the main thread ---- */
-
-/* The program as the daemon runs it (daemon/program.h). */
-extern const struct program app_program;
 
 /* Prints the compiler, the options of the build, and the libraries: the version compiled with, and
  * the running one where the library reports it. */

@@ -147,7 +147,7 @@ static void check_plan(struct checking *c)
 	char error[CONF_TEXT_MAX * 2], section[CONF_NAME_MAX + 16];
 	unsigned variant;
 
-	if (!c->check->program->check_variants(c->conf, &variant, error, sizeof error))
+	if (!program_check_variants(c->conf, &variant, error, sizeof error))
 		return;
 	snprintf(section, sizeof section, "variant.%s", c->conf->variant[variant].name);
 	c->err = -EINVAL;
@@ -160,11 +160,9 @@ static void check_plan(struct checking *c)
 static void check_skipped(struct checking *c, const struct conf_degrade *degrade)
 {
 	const struct conf *conf = c->conf;
-	char data[CONF_VARIANT_MAX * (CONF_NAME_MAX + 2)];
 	unsigned skipped = 0;
-	struct text names;
+	struct text names = TEXT_LOCAL(CONF_VARIANT_MAX * (CONF_NAME_MAX + 2));
 
-	text_init(&names, data, sizeof data);
 	for (unsigned k = 0; k < conf->variant_count; k++)
 		text_printf(&names, "%s %s", k ? "," : "", conf->variant[k].name);
 	for (unsigned i = 0; i < degrade->count; i++) {
@@ -176,7 +174,7 @@ static void check_skipped(struct checking *c, const struct conf_degrade *degrade
 		if (conf_variant_find(conf, step->variant))
 			continue;
 		report(c, "overload", "degrade", "%s: expected one of the variants%s", step->text,
-		       data);
+		       names.data);
 		return;
 	}
 	if (skipped == conf->variant_count)
@@ -274,30 +272,26 @@ static void check_store(struct checking *c)
 static void check_limits(struct checking *c)
 {
 	uint64_t budget = c->conf->limits.memory_budget, bytes = c->conf->limits.body_bytes;
-	char budget_data[32], bytes_data[32];
-	struct text budget_text, bytes_text;
+	struct text budget_text = TEXT_LOCAL(32), bytes_text = TEXT_LOCAL(32);
 
 	if (bytes <= budget / 2)
 		return;
-	text_init(&budget_text, budget_data, sizeof budget_data);
-	text_init(&bytes_text, bytes_data, sizeof bytes_data);
 	conf_value_format(conf_key_find("limits", "memory_budget"), budget, &budget_text);
 	conf_value_format(conf_key_find("limits", "body_bytes"), bytes, &bytes_text);
 	report(c, "limits", find(c, "limits", "body_bytes") ? "body_bytes" : "memory_budget",
 	       "bodies get at most half of limits.memory_budget = %s, and limits.body_bytes = %s "
 	       "is more: expected less or a larger budget",
-	       budget_data, bytes_data);
+	       budget_text.data, bytes_text.data);
 }
 
 /* Returns whether the groups are right. */
 static bool check_groups(struct checking *c)
 {
 	struct stage_groups_place place;
-	struct text message;
-	char data[256], section[CONF_NAME_MAX + 16];
+	struct text message = TEXT_LOCAL(256);
+	char section[CONF_NAME_MAX + 16];
 	const struct conf_setting *at = NULL;
 
-	text_init(&message, data, sizeof data);
 	if (!stage_groups_check(c->conf, &place, &message))
 		return true;
 	snprintf(section, sizeof section, "group.%s", c->conf->group[place.group].name);
@@ -308,10 +302,10 @@ static bool check_groups(struct checking *c)
 		at = find(c, section, keys[i]);
 	c->err = -EINVAL;
 	if (at)
-		conf_source_report(c->check->source, at, data, c->errors);
+		conf_source_report(c->check->source, at, message.data, c->errors);
 	else /* another key, or a merged configuration */
 		text_printf(c->errors, "%s%s%s: %s\n", section, place.key ? "." : "",
-		            place.key ? place.key : "", data);
+		            place.key ? place.key : "", message.data);
 	return false;
 }
 
@@ -320,13 +314,11 @@ static void check_schedule(struct checking *c)
 {
 	bool is_shared = c->conf->layout.mode == CONF_LAYOUT_SHARED;
 	struct schedule ignored;
-	struct text message;
-	char data[256];
+	struct text message = TEXT_LOCAL(256);
 
-	text_init(&message, data, sizeof data);
 	if (schedule_build(&ignored, c->conf, 1, NULL, &message))
 		report(c, is_shared ? "scheduler" : "layout", is_shared ? "policy" : "mode", "%s",
-		       data);
+		       message.data);
 }
 
 /* ---- files ---- */
@@ -372,13 +364,11 @@ int check_all(const struct check *check, const struct conf *conf, struct text *e
 	return c.err;
 }
 
-int check_load(const struct program *program, const struct options *o, bool check_files,
-               struct conf *conf, struct text *errors)
+int check_load(const struct options *o, bool check_files, struct conf *conf, struct text *errors)
 {
 	struct conf_source source;
 	int err = conf_load(conf, &source, o->config_path, o->overrides, o->override_count, errors);
-	const struct check check = { .program = program,
-		                     .source = conf_source_keep(&source),
+	const struct check check = { .source = conf_source_keep(&source),
 		                     .has_errors = err != 0,
 		                     .check_files = check_files };
 
@@ -387,15 +377,12 @@ int check_load(const struct program *program, const struct options *o, bool chec
 	return err;
 }
 
-int check_change(const struct program *program, const char *setting, struct conf *conf,
-                 struct text *errors)
+int check_change(const char *setting, struct conf *conf, struct text *errors)
 {
 	struct conf_source source;
 	struct conf changed = *conf;
 	int err = conf_change(&changed, &source, setting, errors);
-	const struct check check = { .program = program,
-		                     .source = &source,
-		                     .has_errors = err != 0 };
+	const struct check check = { .source = &source, .has_errors = err != 0 };
 
 	if (!err)
 		err = check_all(&check, &changed, errors);

@@ -1,5 +1,6 @@
 /*
- * check_all.h - the checks that compare several keys of a configuration, all in one place.
+ * check_all.h - the checks that compare several keys of a configuration, all in one place; and what
+ * would keep a valid one from starting here.
  *
  * The values of single keys are checked by conf_load(). These checks cover variants, limits,
  * stages, schedule and layout; on request also the files of profile and tokens. Used at startup, by
@@ -13,11 +14,9 @@
 struct conf;
 struct conf_source;
 struct options;
-struct program;
 struct text;
 
 struct check {
-	const struct program *program;
 	const struct conf_source *source; /* the places of settings; NULL: not known */
 	bool has_errors;  /* values were refused: checks that their defaults could fail are skipped
 	                   */
@@ -29,12 +28,21 @@ int check_all(const struct check *check, const struct conf *conf, struct text *e
 
 /* Loads the configuration that the options name and checks it. Returns as conf_load() and
  * check_all(). */
-int check_load(const struct program *program, const struct options *o, bool check_files,
-               struct conf *conf, struct text *errors);
+int check_load(const struct options *o, bool check_files, struct conf *conf, struct text *errors);
 
 /* Applies one setting SECTION.KEY=VALUE to a valid configuration and checks the result. Returns 0,
  * or -EINVAL with the problem in errors. */
-int check_change(const struct program *program, const char *setting, struct conf *conf,
-                 struct text *errors);
+int check_change(const char *setting, struct conf *conf, struct text *errors);
+
+/* ---- check_start.c: users, directories, addresses, memory ---- */
+
+/* For -t: returns 0, or -EINVAL with each fault logged: an unknown user, a directory that is
+ * missing or that server.user cannot write, a file that cannot be read, an address that is not one
+ * of this machine. Warns of a memory budget above the machine's memory. */
+int check_start(const struct conf *conf);
+
+/* Logs a warning if limits.memory_budget is more than the memory of this machine or of a control
+ * group of this process. */
+void check_start_memory(const struct conf *conf);
 
 #endif

@@ -3,7 +3,7 @@
  *
  * What belongs to server.user is tried by a child process that becomes this user. Main thread.
  */
-#include "check_start.h"
+#include "check_all.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -186,7 +186,7 @@ static bool check_files_as_user(const struct conf *conf)
 	return WIFEXITED(status) && WEXITSTATUS(status) == EXIT_SUCCESS;
 }
 
-int check_start(const struct program *program, const struct conf *conf)
+int check_start(const struct conf *conf)
 {
 	const char *user = conf->server.user;
 	bool is_right = true;
@@ -199,7 +199,7 @@ int check_start(const struct program *program, const struct conf *conf)
 		log_error("%sserver.user = %s: unknown user", conf_place("server.user"), user);
 		is_right = false;
 	}
-	is_right &= program->check_addresses(conf) == 0;
+	is_right &= program_check_addresses(conf) == 0;
 	check_start_memory(conf);
 	return is_right ? 0 : -EINVAL;
 }

@@ -63,7 +63,7 @@ static enum ctl_status run_status(struct reload *r, char *arguments, struct text
 	text_printf(answer, "darkroomd %s, process %d\n", darkroom_version, (int)getpid());
 	reload_print(r, answer);
 	text_puts(answer, "\n");
-	if (reload_print_behind(r, answer))
+	if (reload_print_behind(answer))
 		text_puts(answer, "\n");
 	reload_print_differences(r, answer);
 	return CTL_DONE;
@@ -80,8 +80,9 @@ static enum ctl_status run_profile(struct reload *r, char *arguments, struct tex
 {
 	struct partition_weights weights;
 
+	(void)r;
 	(void)arguments;
-	stage_costs_collect(&weights, *r->program->graph);
+	stage_costs_collect(&weights, *program.graph);
 	profile_print(&weights, answer);
 	return CTL_DONE;
 }
@@ -117,15 +118,17 @@ static enum ctl_status run_top(struct reload *r, char *arguments, struct text *a
 /* For darkroomd store remake, which has added images to the queue. */
 static enum ctl_status run_remake(struct reload *r, char *arguments, struct text *answer)
 {
+	(void)r;
 	(void)arguments;
-	r->program->remake(answer);
+	program_remake(answer);
 	return CTL_DONE;
 }
 
 static enum ctl_status run_quota(struct reload *r, char *arguments, struct text *answer)
 {
+	(void)r;
 	(void)arguments;
-	r->program->quotas(answer);
+	program_quotas(answer);
 	return CTL_DONE;
 }
 

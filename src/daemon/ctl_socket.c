@@ -92,14 +92,14 @@ static bool run_line(struct ctl_client *c, struct reload *r)
 	if (c->is_due)
 		return false;
 	/* The main thread writes the figures later, behind this answer. */
-	if (status == CTL_TOP && !r->program->admin.watch(c->fd)) {
+	if (status == CTL_TOP && !program_watch(c->fd)) {
 		status = CTL_REFUSED;
 		text_puts(&c->message, "too many clients read the figures\n");
 	}
 	answer(c, status == CTL_TRACE || status == CTL_TOP ? CTL_DONE : status, c->message.data);
 	text_fini(&c->message);
 	if (status == CTL_TRACE) { /* it owns the socket now, also if it fails */
-		trace_output_start(r->trace, *r->program->graph, c->fd, true);
+		trace_output_start(r->trace, *program.graph, c->fd, true);
 		c->fd = -1;
 	}
 	return true;
@@ -131,14 +131,14 @@ static void client_read(struct ctl_client *c, struct reload *r)
 	client_close(c);
 }
 
-void ctl_socket_answer(struct ctl_socket *s, const struct reload *r)
+void ctl_socket_answer(struct ctl_socket *s)
 {
 	for (unsigned i = 0; i < CTL_CLIENTS; i++) {
 		struct ctl_client *c = &s->client[i];
 
-		if (!c->is_due || !reload_can_answer(r, c->answer_ns))
+		if (!c->is_due || !reload_can_answer(c->answer_ns))
 			continue;
-		if (reload_print_behind(r, &c->message))
+		if (reload_print_behind(&c->message))
 			text_puts(&c->message, "\n");
 		answer(c, CTL_DONE, c->message.data);
 		client_close(c);

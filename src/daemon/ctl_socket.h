@@ -45,7 +45,7 @@ int ctl_socket_open(struct ctl_socket *s, const struct conf *conf);
 void ctl_socket_close(struct ctl_socket *s);
 
 /* Answers clients whose change is applied, or not applied in time. */
-void ctl_socket_answer(struct ctl_socket *s, const struct reload *r);
+void ctl_socket_answer(struct ctl_socket *s);
 
 /* Runs a command line, which it takes apart, and appends the result. */
 enum ctl_status ctl_command(struct reload *r, char *line, struct text *answer);

@@ -5,7 +5,7 @@
  * socket and for changes of the tokens, and reports to the service manager. At the end it drains.
  * It knows the program only by program.h. Main thread.
  */
-#include "daemon.h"
+#include "verbs.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -29,7 +29,7 @@
 #include "base/pool.h"
 #include "base/text.h"
 #include "base/version.h"
-#include "check_start.h"
+#include "check_all.h"
 #include "conf/conf.h"
 #include "conf/conf_source.h"
 #include "ctl_socket.h"
@@ -62,7 +62,6 @@ struct setting_answer {
 };
 
 struct supervisor {
-	const struct program *program;
 	struct ctl_socket ctl;
 	struct reload reload;
 	int signal_fd;
@@ -111,14 +110,13 @@ static void on_hangup(struct reload *reload)
 
 static void describe(const struct supervisor *s, char *to, size_t size)
 {
-	const struct program *p = s->program;
 	uint64_t used, kept;
 	struct text t;
 
 	pool_usage(&used, &kept);
 	text_init(&t, to, size);
 	text_printf(&t, "%s%s: ", s->reload.has_failed ? "the last reload failed; " : "", s->phase);
-	p->describe(&t);
+	program_describe(&t);
 	text_printf(&t, ", policy %s, memory %" PRIu64 " of %" PRIu64 " MiB",
 	            s->reload.conf.scheduler.policy, (used + kept) >> 20,
 	            s->reload.conf.limits.memory_budget >> 20);
@@ -135,7 +133,7 @@ static int tick(struct supervisor *s)
 	if (!notify_is_on())
 		return -1;
 	if (now >= s->report_ns) {
-		if (watchdog_ns && graph_is_alive(*s->program->graph, now, watchdog_ns))
+		if (watchdog_ns && graph_is_alive(*program.graph, now, watchdog_ns))
 			notify_send("WATCHDOG=1");
 		describe(s, status, sizeof status);
 		if (strcmp(status, s->status) != 0)
@@ -159,19 +157,16 @@ static int earlier(int a_ms, int b_ms)
 /* Answers the client whose setting was applied last. Returns whether none waits any more. */
 static bool answer_setting(struct supervisor *s)
 {
-	const struct program *p = s->program;
 	struct setting_answer *a = &s->setting;
-	char data[512];
-	struct text behind;
+	struct text behind = TEXT_LOCAL(512);
 
 	if (!a->is_due)
 		return true;
-	if (!reload_can_answer(&s->reload, a->answer_ns))
+	if (!reload_can_answer(a->answer_ns))
 		return false;
-	text_init(&behind, data, sizeof data);
 	if (a->result == 0)
-		reload_print_behind(&s->reload, &behind);
-	p->admin.end_setting(a->result, behind.length ? behind.data : a->report.data);
+		reload_print_behind(&behind);
+	program_end_setting(a->result, behind.length ? behind.data : a->report.data);
 	text_fini(&a->report);
 	a->is_due = false;
 	return true;
@@ -180,11 +175,10 @@ static bool answer_setting(struct supervisor *s)
 /* Applies the settings that clients ask for, one after the other. */
 static void apply_settings(struct supervisor *s)
 {
-	const struct program *p = s->program;
 	struct setting_answer *a = &s->setting;
 	const char *setting;
 
-	while (answer_setting(s) && (setting = p->admin.first_setting())) {
+	while (answer_setting(s) && (setting = program_first_setting())) {
 		log_info("control: %s", setting);
 		text_init_growable(&a->report, CTL_ANSWER_MAX);
 		a->result = reload_set(&s->reload, setting, &a->report);
@@ -198,24 +192,23 @@ static void apply_settings(struct supervisor *s)
  * may still need its last change. */
 static int wait_for_signal(struct supervisor *s, int timeout_ms)
 {
-	const struct program *p = s->program;
-	struct tokens *tokens = p->tokens;
+	struct tokens *tokens = program.tokens;
 	struct pollfd fds[4 + CTL_DESCRIPTORS] = { { .fd = s->signal_fd, .events = POLLIN },
 		                                   { .fd = tokens->watch_fd, .events = POLLIN },
-		                                   { .fd = *p->admin.agent_fd, .events = POLLIN },
-		                                   { .fd = *p->wake_fd, .events = POLLIN } },
+		                                   { .fd = *program.agent_fd, .events = POLLIN },
+		                                   { .fd = *program.wake_fd, .events = POLLIN } },
 			      *ctl = fds + 4;
 	struct signalfd_siginfo info;
-	int tick_ms = earlier(tick(s), trace_output_tick(&s->trace, *p->graph));
+	int tick_ms = earlier(tick(s), trace_output_tick(&s->trace, *program.graph));
 
-	tick_ms = earlier(tick_ms, p->tick());
+	tick_ms = earlier(tick_ms, program_tick());
 	apply_settings(s);
 	/* After the settings, which publish schedules. Controllers and answers follow, because the
 	 * schedule may be adopted now. While it is not, the time is short. */
-	tick_ms = earlier(tick_ms, graph_tick(*p->graph));
-	tick_ms = earlier(tick_ms, controllers_tick(*p->graph));
+	tick_ms = earlier(tick_ms, graph_tick(*program.graph));
+	tick_ms = earlier(tick_ms, controllers_tick(*program.graph));
 	reload_tick(&s->reload);
-	ctl_socket_answer(&s->ctl, &s->reload);
+	ctl_socket_answer(&s->ctl);
 	if (s->setting.is_due && answer_setting(s))
 		tick_ms = 0; /* another setting may be next */
 
@@ -226,7 +219,7 @@ static int wait_for_signal(struct supervisor *s, int timeout_ms)
 	if (fds[1].revents)
 		tokens_poll(tokens);
 	if (fds[2].revents)
-		p->admin.serve_agent();
+		program_serve_agent();
 	if (!fds[0].revents || read(s->signal_fd, &info, sizeof info) != sizeof info)
 		return 0;
 	if (info.ssi_signo != SIGHUP)
@@ -258,7 +251,7 @@ static void announce_end(struct supervisor *s, const char *reason)
 	const struct conf *conf = &s->reload.conf;
 	uint64_t now = clock_ns(), until = now + conf->server.drain_delay_ms * NS_PER_MS;
 
-	s->program->announce_end();
+	program_announce_end();
 	s->phase = "ending";
 	s->report_ns = now;
 	notify_send("STOPPING=1\nEXTEND_TIMEOUT_USEC=%" PRIu64,
@@ -274,28 +267,26 @@ static void announce_end(struct supervisor *s, const char *reason)
 /* Stops accepting and waits for the work in flight. */
 static void drain(struct supervisor *s, const char *reason)
 {
-	const struct program *p = s->program;
 	uint64_t until = clock_ns() + s->reload.conf.server.drain_timeout_ms * NS_PER_MS;
-	char work[128];
-	struct text t;
+	struct text work = TEXT_LOCAL(128);
 
-	text_init(&t, work, sizeof work);
-	p->describe(&t);
-	log_notice("%s: draining, %s", reason, work);
-	p->drain();
-	while (p->is_busy()) {
+	program_describe(&work);
+	log_notice("%s: draining, %s", reason, work.data);
+	program_drain();
+	while (program_is_busy()) {
 		wait_or_end(s, DRAIN_POLL_MS);
 		if (clock_ns() <= until)
 			continue;
-		text_init(&t, work, sizeof work);
-		p->describe(&t);
+		struct text left = TEXT_LOCAL(128);
+
+		program_describe(&left);
 		log_error("drain_timeout: the drain has not finished: %s; ending without them",
-		          work);
+		          left.data);
 		end_now(s);
 	}
 	/* Administrative clients are served until now, so that they can watch the drain. */
-	p->admin.close();
-	while (!p->admin.has_closed())
+	program_close_admin();
+	while (!program_has_closed_admin())
 		wait_or_end(s, 1);
 }
 
@@ -305,32 +296,30 @@ static void drain(struct supervisor *s, const char *reason)
  * process at a second signal, or when the drain takes too long. */
 static int supervise(struct supervisor *s)
 {
-	const struct program *p = s->program;
-
 	s->phase = "starting";
-	if (s->trace_fd >= 0 && trace_output_start(&s->trace, *p->graph, s->trace_fd, false))
+	if (s->trace_fd >= 0 && trace_output_start(&s->trace, *program.graph, s->trace_fd, false))
 		return EXIT_FAILURE;
-	if (p->start())
+	if (program_start())
 		return EXIT_FAILURE;
 	s->phase = "serving";
 	describe(s, s->status, sizeof s->status);
 	notify_send("READY=1\nSTATUS=%s", s->status);
-	log_notice("darkroomd %s ready on %s (policy %s, store %s)", darkroom_version, p->url,
+	log_notice("darkroomd %s ready on %s (policy %s, store %s)", darkroom_version, program.url,
 	           s->reload.conf.scheduler.policy, s->reload.conf.server.root);
 	int signal_number = 0;
 
 	/* If the program must restart, a service manager does that when the daemon fails. Without
 	 * one the daemon goes on, for its figures. */
-	while (!signal_number && !(notify_is_on() && p->must_restart()))
+	while (!signal_number && !(notify_is_on() && program_must_restart()))
 		signal_number = wait_for_signal(s, -1);
 	const char *reason = signal_number ? strsignal(signal_number) : "restart";
 
 	s->second_signal_ns = clock_ns() + SECOND_SIGNAL_NS;
 	announce_end(s, reason);
 	drain(s, reason);
-	p->stop();
-	trace_output_end(&s->trace, *p->graph);
-	uint64_t stored = atomic_load(p->images_stored);
+	program_stop();
+	trace_output_end(&s->trace, *program.graph);
+	uint64_t stored = atomic_load(program.images_stored);
 
 	log_notice("ended, %" PRIu64 " image%s stored", stored, plural(stored));
 	return signal_number ? EXIT_SUCCESS : EXIT_FAILURE;
@@ -390,9 +379,7 @@ static int serve(struct supervisor *s, const struct options *o, const struct con
 {
 	int status = EXIT_FAILURE;
 
-	s->reload = (struct reload){
-		.options = o, .program = s->program, .trace = &s->trace, .conf = *conf
-	};
+	s->reload = (struct reload){ .options = o, .trace = &s->trace, .conf = *conf };
 	s->trace.fd = -1;
 	if (ctl_socket_open(&s->ctl, conf) == 0 && sandbox_enter(conf) == 0 && log_start() == 0)
 		status = supervise(s);
@@ -401,12 +388,11 @@ static int serve(struct supervisor *s, const struct options *o, const struct con
 	return status;
 }
 
-int daemon_run(const struct options *o, const struct conf *conf, const struct program *program)
+int daemon_run(const struct options *o, const struct conf *conf)
 {
 	static struct supervisor supervisor;
 	int status = EXIT_FAILURE;
 
-	supervisor.program = program;
 	reload_log(o, conf);
 	supervisor.trace_fd = o->trace ? open_trace(o->trace) : -1;
 	if (o->trace && supervisor.trace_fd < 0)
@@ -424,9 +410,9 @@ int daemon_run(const struct options *o, const struct conf *conf, const struct pr
 	notify_open();
 	if (open_signals(&supervisor))
 		return EXIT_FAILURE;
-	if (program->init(conf) == 0) {
+	if (program_init(conf) == 0) {
 		status = serve(&supervisor, o, conf);
-		program->fini();
+		program_fini();
 		pool_fini();
 	}
 	close(supervisor.signal_fd);

@@ -71,7 +71,7 @@ void reload_print_differences(const struct reload *r, struct text *to)
 
 	text_init_growable(&errors, REPORT_MAX);
 	text_init_growable(&lines, REPORT_MAX);
-	if (check_load(r->program, r->options, false, &file, &errors))
+	if (check_load(r->options, false, &file, &errors))
 		text_printf(to, "the file is wrong; a reload would fail:\n%s", errors.data);
 	else if (conf_diff(&r->conf, &file, path ? "file" : "default", &lines))
 		text_printf(to, "differs from %s%s:\n%s", path ? path : "the defaults",
@@ -97,14 +97,13 @@ static void report_active(const struct reload *r, struct text *report)
  * errors. */
 static int switch_to(struct reload *r, const struct conf *changed, struct text *errors)
 {
-	const struct program *p = r->program;
-	const struct check check = { .program = p };
-	struct graph *graph = *p->graph;
+	const struct check check = { .source = NULL };
+	struct graph *graph = *program.graph;
 	struct schedule *next;
 	int err = check_all(&check, changed, errors);
 
 	if (!err)
-		err = p->prepare(changed, errors);
+		err = program_prepare(changed, errors);
 	if (err)
 		return err;
 	err = graph_prepare_switch(graph, changed, &next);
@@ -114,11 +113,11 @@ static int switch_to(struct reload *r, const struct conf *changed, struct text *
 		text_puts(errors, "\n");
 	}
 	if (err) {
-		p->cancel();
+		program_cancel();
 		return err;
 	}
 	/* In this order: a worker that has adopted the schedule finds the new configuration. */
-	p->commit();
+	program_commit();
 	graph_switch(graph, next);
 	r->answer_ns = clock_ns() + ANSWER_NS;
 	r->is_published = true;
@@ -150,38 +149,29 @@ static int apply(struct reload *r, const struct conf *next, struct text *others,
 
 /* ---- who has applied it ---- */
 
-static const struct graph *graph_of(const struct reload *r)
+bool reload_can_answer(uint64_t answer_ns)
 {
-	return *r->program->graph;
+	return graph_is_settled(*program.graph) || clock_ns() >= answer_ns;
 }
 
-bool reload_can_answer(const struct reload *r, uint64_t answer_ns)
+bool reload_print_behind(struct text *to)
 {
-	return graph_is_settled(graph_of(r)) || clock_ns() >= answer_ns;
-}
+	struct text names = TEXT_LOCAL(512);
 
-bool reload_print_behind(const struct reload *r, struct text *to)
-{
-	char data[512];
-	struct text names;
-
-	text_init(&names, data, sizeof data);
-	graph_print_behind(graph_of(r), &names);
-	if (graph_is_settled(graph_of(r)) || !names.length)
+	graph_print_behind(*program.graph, &names);
+	if (graph_is_settled(*program.graph) || !names.length)
 		return false;
-	text_printf(to, "published; still at work under the former configuration: %s", data);
+	text_printf(to, "published; still at work under the former configuration: %s", names.data);
 	return true;
 }
 
 void reload_tick(struct reload *r)
 {
-	char data[512];
-	struct text behind;
+	struct text behind = TEXT_LOCAL(512);
 
-	if (!(r->is_published || r->is_notifying) || !reload_can_answer(r, r->answer_ns))
+	if (!(r->is_published || r->is_notifying) || !reload_can_answer(r->answer_ns))
 		return;
-	text_init(&behind, data, sizeof data);
-	bool is_behind = reload_print_behind(r, &behind);
+	bool is_behind = reload_print_behind(&behind);
 
 	if (is_behind && !r->is_late)
 		log_warning("configuration: %s; each thread applies the new one when its work ends",
@@ -200,11 +190,10 @@ void reload_tick(struct reload *r)
 /* Loads and checks the file and the tokens. 0 or -errno, reported. */
 static int load(struct reload *r, struct conf *next, struct text *errors, struct text *report)
 {
-	const struct program *p = r->program;
-	int err = check_load(p, r->options, false, next, errors);
+	int err = check_load(r->options, false, next, errors);
 
 	if (!err)
-		err = tokens_reload(p->tokens, errors);
+		err = tokens_reload(program.tokens, errors);
 	if (err) {
 		report_lines(report, LOG_LEVEL_ERROR, errors->data, "");
 		report_line(report, LOG_LEVEL_ERROR,
@@ -254,7 +243,7 @@ int reload_set(struct reload *r, const char *setting, struct text *report)
 
 	text_init_growable(&errors, REPORT_MAX);
 	text_init_growable(&others, REPORT_MAX);
-	int err = check_change(r->program, setting, &next, &errors);
+	int err = check_change(setting, &next, &errors);
 
 	if (err)
 		report_lines(report, LOG_LEVEL_WARNING, errors.data, "");

@@ -14,13 +14,11 @@
 #include "conf/conf.h"
 
 struct options;
-struct program;
 struct text;
 struct trace_output;
 
 struct reload {
 	const struct options *options; /* borrowed */
-	const struct program *program; /* borrowed */
 	struct trace_output *trace;    /* borrowed; for ctl trace */
 	struct conf conf;              /* the active configuration */
 	bool has_failed;               /* the last reload of the file failed */
@@ -44,11 +42,11 @@ int reload_file(struct reload *r, struct text *report);
 int reload_set(struct reload *r, const char *setting, struct text *report);
 
 /* Returns whether every thread has applied what was published, or that time has come. */
-bool reload_can_answer(const struct reload *r, uint64_t answer_ns);
+bool reload_can_answer(uint64_t answer_ns);
 
 /* Appends which threads have not applied it yet, without the end of the line. Returns whether there
  * are some. */
-bool reload_print_behind(const struct reload *r, struct text *to);
+bool reload_print_behind(struct text *to);
 
 /* Reports the end of a reload to the service manager, and threads that are late to the log. Call it
  * after each graph_tick(). */

@@ -11,7 +11,7 @@
 #include <sysexits.h>
 
 #include "base/text.h"
-#include "check_start.h"
+#include "check_all.h"
 #include "conf/conf.h"
 #include "conf/conf_print.h"
 #include "daemon/sandbox/sandbox.h"
@@ -33,19 +33,17 @@ static int finish(struct text *text)
 	return options_finish_output();
 }
 
-int verb_check(const struct options *o, const struct conf *conf, const struct program *program)
+int verb_check(const struct options *o, const struct conf *conf)
 {
-	char data[512];
-	struct text sandbox;
+	struct text sandbox = TEXT_LOCAL(512);
 
-	if (check_start(program, conf))
+	if (check_start(conf))
 		return EX_CONFIG;
 	if (o->quiet)
 		return EXIT_SUCCESS;
-	text_init(&sandbox, data, sizeof data);
 	sandbox_describe(conf, &sandbox);
 	fprintf(stderr, "%s: the configuration is valid\n%s\n",
-	        o->config_path ? o->config_path : "built-in values", data);
+	        o->config_path ? o->config_path : "built-in values", sandbox.data);
 	return EXIT_SUCCESS;
 }
 
@@ -180,13 +178,11 @@ static void print_report(const struct report *r)
 static int print_topology(const struct conf *conf, struct text *to)
 {
 	struct report r = { .to = to };
-	char data[512];
-	struct text error;
+	struct text error = TEXT_LOCAL(512);
 	int err = topology_new(&r.topology);
 
 	if (err)
 		return err;
-	text_init(&error, data, sizeof data);
 	r.has_profile = conf->layout.mode == CONF_LAYOUT_PARTITION && conf->layout.profile[0];
 	if (r.has_profile)
 		err = profile_read(&r.weights, conf->layout.profile, &error);
@@ -194,7 +190,7 @@ static int print_topology(const struct conf *conf, struct text *to)
 		err = schedule_build(&r.schedule, conf, cores_usable(),
 		                     r.has_profile ? &r.weights : NULL, &error);
 	if (err)
-		log_error("%s", data);
+		log_error("%s", error.data);
 	else
 		err = domains_place(r.topology, &r.schedule);
 	if (!err)

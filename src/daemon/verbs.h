@@ -1,5 +1,6 @@
 /*
- * verbs.h - the verbs that print something and exit: -t, -T, --topology, --keys and token.
+ * verbs.h - what the command line asks for: the daemon itself, and the verbs that print something
+ * and exit: -t, -T, --topology, --keys and token.
  *
  * All return the exit status. Main thread.
  */
@@ -11,11 +12,17 @@
 
 struct conf;
 struct options;
-struct program;
+
+/* Makes descriptors 0 to 2 exist, before anything is opened. Otherwise a file that is opened later
+ * could receive messages. */
+void daemon_open_standard(void);
+
+/* No verb: runs the program with a checked configuration until a signal ends it. */
+int daemon_run(const struct options *o, const struct conf *conf);
 
 /* -t: reports that the configuration is valid, what would keep it from starting here, and what the
  * sandbox will do. */
-int verb_check(const struct options *o, const struct conf *conf, const struct program *program);
+int verb_check(const struct options *o, const struct conf *conf);
 
 /* -T: prints the configuration as an INI file. */
 int verb_dump(const struct conf *conf);

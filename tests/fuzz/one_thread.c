@@ -85,7 +85,7 @@ void one_thread_start(const char *const *settings, size_t count)
 	log_set_access(LOG_ACCESS_TEXT);
 	assert(log_access_open(access_log, "") == 0);
 	fake_clock_stop();
-	err = app_init(&conf);
+	err = program_init(&conf);
 	assert(!err);
 	for (unsigned i = 1; i < GROUP_COUNT; i++)
 		start_worker(&own.graph->group[i]);

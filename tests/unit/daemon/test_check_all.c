@@ -45,8 +45,8 @@ const unsigned graph_row_count = COUNT_OF(graph_rows);
 
 /* ---- a program that refuses operations with the word "refused" ---- */
 
-static int check_variants(const struct conf *conf, unsigned *variant, char *error,
-                          size_t error_size)
+int program_check_variants(const struct conf *conf, unsigned *variant, char *error,
+                           size_t error_size)
 {
 	for (unsigned i = 0; i < conf->variant_count; i++) {
 		if (!strstr(conf->variant[i].operations, "refused"))
@@ -59,12 +59,10 @@ static int check_variants(const struct conf *conf, unsigned *variant, char *erro
 	return 0;
 }
 
-static const struct program program = { .check_variants = check_variants };
-
 static int check_options(struct options *o, bool check_files, struct conf *conf)
 {
 	conf_clear_errors();
-	return check_load(&program, o, check_files, conf, &conf_errors);
+	return check_load(o, check_files, conf, &conf_errors);
 }
 
 static int check_file(const char *ini, struct conf *conf)
@@ -373,22 +371,21 @@ static void a_change_is_checked_with_the_other_keys(void **state)
 	(void)state;
 	assert_int_equal(check_override("experiment.blur.kind=exclusive", &conf), 0);
 	before = conf;
-	assert_int_equal(
-		check_change(&program, "experiment.blur.pass_through=yes", &conf, &conf_errors),
-		-22);
+	assert_int_equal(check_change("experiment.blur.pass_through=yes", &conf, &conf_errors),
+	                 -22);
 	assert_errors(
 		"experiment.blur.pass_through=yes: pass_through = yes lets any thread call it at "
 		"any time: expected shared, or pass_through = no\n");
 	conf_clear_errors();
-	assert_int_equal(check_change(&program, "variant.big.quality=3", &conf, &conf_errors), -22);
+	assert_int_equal(check_change("variant.big.quality=3", &conf, &conf_errors), -22);
 	assert_errors("variant.big.quality=3: has no operations: expected for example operations = "
 	              "scale 800x800 inside\n");
 	conf_clear_errors();
-	assert_int_equal(check_change(&program, "nonsense", &conf, &conf_errors), -22);
+	assert_int_equal(check_change("nonsense", &conf, &conf_errors), -22);
 	assert_errors("\"nonsense\": expected SECTION.KEY=VALUE\n");
 	assert_memory_equal(&conf, &before, sizeof conf);
 	conf_clear_errors();
-	assert_int_equal(check_change(&program, "limits.parts=7", &conf, &conf_errors), 0);
+	assert_int_equal(check_change("limits.parts=7", &conf, &conf_errors), 0);
 	assert_int_equal(conf.limits.parts, 7);
 }
 
@@ -396,7 +393,7 @@ static void a_change_is_checked_with_the_other_keys(void **state)
 static void a_merged_configuration_is_checked_without_places(void **state)
 {
 	static struct conf conf;
-	const struct check check = { .program = &program };
+	const struct check check = { .source = NULL };
 
 	(void)state;
 	assert_int_equal(check_override("limits.parts=7", &conf), 0);
