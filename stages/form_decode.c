@@ -313,8 +313,7 @@ static bool keep_field(struct form *form, const struct multipart_part *part, con
 		fault = keep_text(&form->metadata, name, length, value.data, value.length);
 	if (!fault)
 		return true;
-	problem_set(problem, 400, "malformed-form", "the field %s %s", name, fault);
-	return false;
+	return problem_set(problem, 400, "malformed-form", "the field %s %s", name, fault);
 }
 
 /* ---- its parts ---- */

@@ -40,10 +40,10 @@ static bool check_encoding(struct conn *c)
 		while (field_list_next(&value, &coding)) {
 			if (slice_is(coding, "identity"))
 				continue;
-			problem_set(&c->problem, 415, "unsupported-media-type",
-			            "the Content-Encoding is %.*s; expected a body without one",
-			            (int)(coding.length < 80 ? coding.length : 80), coding.data);
-			return false;
+			return problem_set(
+				&c->problem, 415, "unsupported-media-type",
+				"the Content-Encoding is %.*s; expected a body without one",
+				(int)(coding.length < 80 ? coding.length : 80), coding.data);
 		}
 	}
 	return true;
@@ -60,19 +60,17 @@ static bool check_type(struct conn *c)
 	if (slice_is(type, "multipart/form-data")) {
 		if (field_boundary(value, boundary, &error))
 			return true;
-		problem_set(&c->problem, 400, "malformed-form", "%s", error);
-		return false;
+		return problem_set(&c->problem, 400, "malformed-form", "%s", error);
 	}
 	if (slice_is(type, "image/jpeg") || slice_is(type, "image/jpg") ||
 	    slice_is(type, "image/png") || slice_is(type, "image/webp") ||
 	    slice_is(type, "application/octet-stream"))
 		return true; /* form_decode looks at the file */
-	problem_set(&c->problem, 415, "unsupported-media-type",
-	            "the %s%.*s; expected the type of a picture such as image/jpeg, or "
-	            "multipart/form-data",
-	            type.length ? "Content-Type is " : "request has no Content-Type",
-	            (int)(type.length < 80 ? type.length : 80), type.data);
-	return false;
+	return problem_set(&c->problem, 415, "unsupported-media-type",
+	                   "the %s%.*s; expected the type of a picture such as image/jpeg, or "
+	                   "multipart/form-data",
+	                   type.length ? "Content-Type is " : "request has no Content-Type",
+	                   (int)(type.length < 80 ? type.length : 80), type.data);
 }
 
 /* Returns whether the store has room for images; sets the problem if not. */
@@ -121,10 +119,10 @@ static bool check_conditions(struct conn *c)
 {
 	if (preconditions_check(&c->request, c->input + c->begin, NULL, 0) == PRECONDITION_TRUE)
 		return true;
-	problem_set(&c->problem, 412, "precondition-failed",
-	            "a condition of the request is false for /images, which exists and has no "
-	            "entity tag");
-	return false;
+	return problem_set(
+		&c->problem, 412, "precondition-failed",
+		"a condition of the request is false for /images, which exists and has no "
+		"entity tag");
 }
 
 /* POST /images. Also during a drain: an accepted connection gets a response. Other errors come

@@ -85,9 +85,8 @@ bool conn_is_permitted(struct conn *c, uint64_t size)
 {
 	if (!c->permission.images || size <= c->permission.bytes + SIGNED_UPLOAD_FORM_BYTES)
 		return true;
-	problem_set(&c->problem, 403, "forbidden", "the permission is for %llu bytes in all",
-	            (unsigned long long)c->permission.bytes);
-	return false;
+	return problem_set(&c->problem, 403, "forbidden", "the permission is for %llu bytes in all",
+	                   (unsigned long long)c->permission.bytes);
 }
 
 /* ---- the deadline ---- */

@@ -328,8 +328,7 @@ static bool grow_body(struct conn *c, uint64_t need)
 	}
 	if (!move_body(c, room, c->body.memory.bytes)) {
 		budget_body_release(budget_of(c), &memory);
-		problem_set(&c->problem, 503, "overloaded", "no memory");
-		return false;
+		return problem_set(&c->problem, 503, "overloaded", "no memory");
 	}
 	budget_body_release(budget_of(c), &c->body.memory);
 	c->body.memory = memory;

@@ -68,7 +68,7 @@ const char *problem_type_at(unsigned index)
 	return index < COUNT_OF(types) ? types[index].slug : NULL;
 }
 
-void problem_set(struct problem *p, unsigned status, const char *slug, const char *detail, ...)
+bool problem_set(struct problem *p, unsigned status, const char *slug, const char *detail, ...)
 {
 	va_list args;
 
@@ -84,9 +84,10 @@ void problem_set(struct problem *p, unsigned status, const char *slug, const cha
 	va_start(args, detail);
 	vsnprintf(p->detail, sizeof p->detail, detail, args);
 	va_end(args);
+	return false;
 }
 
-void problem_set_limit(struct problem *p, unsigned status, const char *slug, const char *limit,
+bool problem_set_limit(struct problem *p, unsigned status, const char *slug, const char *limit,
                        uint64_t configured, uint64_t actual)
 {
 	problem_set(p, status, slug, "%llu exceeds %s = %llu", (unsigned long long)actual, limit,
@@ -94,6 +95,7 @@ void problem_set_limit(struct problem *p, unsigned status, const char *slug, con
 	p->limit = limit;
 	p->configured = configured;
 	p->actual = actual;
+	return false;
 }
 
 void problem_append(struct problem *p, const char *detail, ...)

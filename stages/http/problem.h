@@ -5,6 +5,7 @@
 #ifndef DARKROOM_HTTP_PROBLEM_H
 #define DARKROOM_HTTP_PROBLEM_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct json;
@@ -24,12 +25,12 @@ struct problem {
 };
 
 /* Fills *p; detail as for printf. The title follows from the slug; an unknown slug is a failed
- * assertion. */
-void problem_set(struct problem *p, unsigned status, const char *slug, const char *detail, ...)
+ * assertion. Returns false: there is a problem. */
+bool problem_set(struct problem *p, unsigned status, const char *slug, const char *detail, ...)
 	__attribute__((format(printf, 4, 5)));
 
-/* Fills *p for an exceeded limit, with the detail "12 exceeds limits.parts = 10". */
-void problem_set_limit(struct problem *p, unsigned status, const char *slug, const char *limit,
+/* Fills *p for an exceeded limit, with the detail "12 exceeds limits.parts = 10". Returns false. */
+bool problem_set_limit(struct problem *p, unsigned status, const char *slug, const char *limit,
                        uint64_t configured, uint64_t actual);
 
 /* Appends to the detail. */

@@ -71,11 +71,9 @@ static bool reserve(struct conn *c, uint64_t images, uint64_t bytes)
 	struct usage *usage = &conn_images(c)->store.usage;
 	uint64_t used = 0;
 
-	if (conn_images(c)->storage.class->is_shared) { /* images are not counted */
-		problem_set(&c->problem, 501, "not-implemented",
-		            "store.kind = s3 does not provide quotas");
-		return false;
-	}
+	if (conn_images(c)->storage.class->is_shared) /* images are not counted */
+		return problem_set(&c->problem, 501, "not-implemented",
+		                   "store.kind = s3 does not provide quotas");
 	enum usage_verdict verdict =
 		usage_reserve(usage, c->token_name, &c->quota, images, bytes, &used);
 	bool is_rate = verdict == USAGE_UPLOADS;
@@ -198,19 +196,16 @@ static bool read_key(struct conn *c)
 		return true;
 	size_t length = parse_key(value, key);
 
-	if (length == 0) {
-		problem_set(&c->problem, 400, "malformed-request",
-		            "Idempotency-Key: expected one string in quotation marks of 1 to %d "
-		            "ASCII characters, such as \"8e03978e-40d5-43dd-bc93-6894a57f9324\"",
-		            IDEMPOTENCY_KEY_MAX);
-		return false;
-	}
+	if (length == 0)
+		return problem_set(
+			&c->problem, 400, "malformed-request",
+			"Idempotency-Key: expected one string in quotation marks of 1 to %d "
+			"ASCII characters, such as \"8e03978e-40d5-43dd-bc93-6894a57f9324\"",
+			IDEMPOTENCY_KEY_MAX);
 	assert(!c->key);
 	c->key = upload_key_new();
-	if (!c->key) {
-		problem_set(&c->problem, 503, "overloaded", "no memory");
-		return false;
-	}
+	if (!c->key)
+		return problem_set(&c->problem, 503, "overloaded", "no memory");
 	c->key->has_share = c->has_share;
 	hash_key(c, key, length, c->key->record.name);
 	return true;
@@ -271,12 +266,11 @@ static bool read_deadline(struct conn *c)
 
 	if (!head_find(&rest, "x-request-deadline", &value))
 		return true;
-	if (!field_number(value, &ms) || value.length > DEADLINE_DIGITS) {
-		problem_set(&c->problem, 400, "malformed-request",
-		            "X-Request-Deadline: expected milliseconds, with at most %d digits",
-		            DEADLINE_DIGITS);
-		return false;
-	}
+	if (!field_number(value, &ms) || value.length > DEADLINE_DIGITS)
+		return problem_set(
+			&c->problem, 400, "malformed-request",
+			"X-Request-Deadline: expected milliseconds, with at most %d digits",
+			DEADLINE_DIGITS);
 	c->request_deadline_ns = c->request_start_ns + ms * NS_PER_MS;
 	return true;
 }
@@ -308,11 +302,10 @@ static bool read_expires(struct conn *c)
 		return true;
 	if ((c->expires_after_s = parse_seconds(value)))
 		return true;
-	problem_set(
+	return problem_set(
 		&c->problem, 400, "malformed-request",
 		"X-Expires-After: expected one duration of at most 3650 days: seconds, or a number "
 		"with s, m, h or d");
-	return false;
 }
 
 enum conn_step admit_upload(struct visit *v, struct conn *c)

@@ -21,8 +21,7 @@ bool handle_control_is_on(const struct conf *conf, struct conn *c)
 {
 	if (c->kind == CONN_ADMIN && conf->server.admin_control == CONF_YES)
 		return true;
-	problem_set(&c->problem, 403, "forbidden", "%s", OFF);
-	return false;
+	return problem_set(&c->problem, 403, "forbidden", "%s", OFF);
 }
 
 /* ---- the keys ---- */

@@ -21,10 +21,10 @@
 
 static bool refuse(struct conn *c, const char *what)
 {
-	problem_set(&c->problem, 400, "malformed-request",
-	            "%s: expected a query of after=ID, limit=1..%u and order=oldest or newest",
-	            what, STORED_LIST_MAX);
-	return false;
+	return problem_set(
+		&c->problem, 400, "malformed-request",
+		"%s: expected a query of after=ID, limit=1..%u and order=oldest or newest", what,
+		STORED_LIST_MAX);
 }
 
 /* Takes one NAME=VALUE. *after: where the page begins. */

@@ -58,10 +58,9 @@ static bool check_host(const struct conf *conf, struct conn *c, bool is_loopback
 	/* Browsers always name a host. HTTP/1.0, and an empty Host, need not. */
 	if (authority.length == 0 || (host_parse(authority, &host) && is_own_host(conf, host)))
 		return true;
-	problem_set(&c->problem, 421, "misdirected",
-	            "the request is for the host %.*s, which server.hosts does not have",
-	            (int)(authority.length < 80 ? authority.length : 80), authority.data);
-	return false;
+	return problem_set(&c->problem, 421, "misdirected",
+	                   "the request is for the host %.*s, which server.hosts does not have",
+	                   (int)(authority.length < 80 ? authority.length : 80), authority.data);
 }
 
 /* ---- pages ---- */
@@ -95,10 +94,9 @@ static bool check_page(const struct conf *conf, struct conn *c)
 
 	if ((method != METHOD_POST && method != METHOD_DELETE) || !is_foreign_page(conf, c))
 		return true;
-	problem_set(&c->problem, 403, "foreign-page",
-	            "a web page of another origin sends this; server.allow_origin does not allow "
-	            "it");
-	return false;
+	return problem_set(&c->problem, 403, "foreign-page",
+	                   "a web page of another origin sends this; server.allow_origin does not "
+	                   "allow it");
 }
 
 bool site_guard_allows(const struct http_server *http, const struct conf *conf, struct conn *c)
@@ -131,8 +129,8 @@ bool site_guard_allows_control(const struct conf *conf, struct conn *c)
 	 * here. */
 	if (conn_has_field(c, "x-darkroom-control") && !is_foreign && !is_strange_host(conf, c))
 		return true;
-	problem_set(&c->problem, 403, "foreign-page",
-	            "expected the operator's page of this server, or a client that sends the "
-	            "header field X-Darkroom-Control");
-	return false;
+	return problem_set(
+		&c->problem, 403, "foreign-page",
+		"expected the operator's page of this server, or a client that sends the "
+		"header field X-Darkroom-Control");
 }
