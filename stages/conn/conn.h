@@ -253,6 +253,13 @@ struct conn {
 
 struct conn *conn_of(struct event *ev); /* asserts the magic */
 
+/* Goes to the state, and returns what a step returns then. */
+static inline enum conn_step conn_go(struct conn *c, enum conn_state state)
+{
+	c->state = state;
+	return CONN_STEP_AGAIN;
+}
+
 /* Returns the counters of its thread, which alone may add to them. */
 struct io_counters *conn_counters(const struct conn *c);
 

@@ -115,8 +115,7 @@ static bool make_body_room(struct conn *c)
 static enum conn_step body_done(struct conn *c)
 {
 	c->read_ns = clock_ns();
-	c->state = CONN_BODY_DONE;
-	return CONN_STEP_AGAIN;
+	return conn_go(c, CONN_BODY_DONE);
 }
 
 /* Takes the bytes that came together with the header; only these are copied. */
@@ -133,8 +132,8 @@ static enum conn_step start_body(struct conn *c)
 		return body_done(c);
 	conn_start_phase(c);
 	c->phase.bytes = there;
-	c->state = c->request.expects_continue && there == 0 ? CONN_CONTINUE : CONN_READ_BODY;
-	return CONN_STEP_AGAIN;
+	return conn_go(c,
+	               c->request.expects_continue && there == 0 ? CONN_CONTINUE : CONN_READ_BODY);
 }
 
 /* The memory may be used, unless it was refused. */
@@ -145,8 +144,7 @@ static enum conn_step go_on(struct visit *v, struct conn *c)
 	(void)v;
 	if (c->body.waiter.is_refused) {
 		set_no_budget(c, c->request.content_length);
-		c->state = CONN_REFUSE;
-		return CONN_STEP_AGAIN;
+		return conn_go(c, CONN_REFUSE);
 	}
 	if (!make_body_room(c)) {
 		conn_drop_body(c);
@@ -158,8 +156,7 @@ static enum conn_step go_on(struct visit *v, struct conn *c)
 		return start_body(c);
 	if (c->body.wait_start_ns)
 		conn_resume_phase(c, c->body.wait_start_ns);
-	c->state = CONN_READ_BODY;
-	return CONN_STEP_AGAIN;
+	return conn_go(c, CONN_READ_BODY);
 }
 
 static bool cancel_reservation(struct conn *c)
@@ -203,10 +200,8 @@ enum conn_step conn_read_body(struct visit *v, struct conn *c)
 		enum conn_step step;
 		size_t want = (size_t)c->body.memory.bytes - c->body.size;
 
-		if (want == 0) {
-			c->state = CONN_RESERVE_BODY;
-			return CONN_STEP_AGAIN;
-		}
+		if (want == 0)
+			return conn_go(c, CONN_RESERVE_BODY);
 		want = want < READ_TURN_MAX ? want : READ_TURN_MAX;
 		size_t n = conn_receive(c, c->body.data + c->body.size, want, 0, &step);
 

@@ -74,8 +74,7 @@ bool conn_make_room(struct conn *c)
 enum conn_step conn_refuse_no_memory(struct conn *c)
 {
 	problem_set(&c->problem, 503, "overloaded", "no memory");
-	c->state = CONN_REFUSE;
-	return CONN_STEP_AGAIN;
+	return conn_go(c, CONN_REFUSE);
 }
 
 /* ---- connections of a client ---- */
@@ -134,8 +133,7 @@ static enum conn_step close_malformed(struct conn *c)
 	log_write_limited(&limit, LOG_LEVEL_WARNING,
 	                  "connection: server.proxy_protocol = yes, but a trusted proxy sent no "
 	                  "header of the PROXY protocol; closing the connection");
-	c->state = CONN_CLOSE;
-	return CONN_STEP_AGAIN;
+	return conn_go(c, CONN_CLOSE);
 }
 
 /* The header is complete, and length bytes long. */
@@ -147,8 +145,7 @@ static enum conn_step begin_requests(struct visit *v, struct conn *c, size_t len
 	c->client = c->source;
 	if (!conn_count_client(c)) {
 		c->closes = true;
-		c->state = CONN_REFUSE;
-		return CONN_STEP_AGAIN;
+		return conn_go(c, CONN_REFUSE);
 	}
 	if (c->begin == c->end)
 		return CONN_STEP_AGAIN;
@@ -160,10 +157,8 @@ enum conn_step conn_read_proxy(struct visit *v, struct conn *c)
 {
 	enum conn_step step;
 
-	if (!conn_make_room(c)) {
-		c->state = CONN_CLOSE;
-		return CONN_STEP_AGAIN;
-	}
+	if (!conn_make_room(c))
+		return conn_go(c, CONN_CLOSE);
 	size_t n = conn_receive(c, c->input + c->end, c->input_size - c->end, 0, &step);
 
 	if (n == 0)
@@ -189,10 +184,8 @@ enum conn_step conn_read_head(struct visit *v, struct conn *c)
 	bool is_first = c->end == c->begin;
 	size_t n = conn_receive(c, c->input + c->end, c->input_size - c->end, 0, &step);
 
-	if (n == 0 && is_first && c->is_used && c->io->is_draining) {
-		c->state = CONN_CLOSE;
-		return CONN_STEP_AGAIN;
-	}
+	if (n == 0 && is_first && c->is_used && c->io->is_draining)
+		return conn_go(c, CONN_CLOSE);
 	if (n == 0) {
 		/* Only headers that come in pieces need a deadline. */
 		if (!is_first && step == CONN_STEP_READ && c->timeout.deadline_ns == UINT64_MAX)
@@ -224,16 +217,13 @@ enum conn_step conn_send_continue(struct visit *v, struct conn *c)
 				conn_set_timeout(c, conn_conf(c)->limits.body_timeout_ms);
 			return CONN_STEP_WRITE;
 		}
-		if (n < 0) {
-			c->state = CONN_CLOSE;
-			return CONN_STEP_AGAIN;
-		}
+		if (n < 0)
+			return conn_go(c, CONN_CLOSE);
 		c->continue_sent += (size_t)n;
 		counter_add(&conn_counters(c)->sent_bytes, (uint64_t)n);
 	}
 	conn_start_phase(c);
-	c->state = c->request.is_chunked ? CONN_READ_CHUNKS : CONN_READ_BODY;
-	return CONN_STEP_AGAIN;
+	return conn_go(c, c->request.is_chunked ? CONN_READ_CHUNKS : CONN_READ_BODY);
 }
 
 /* ---- unwanted bytes ---- */
@@ -266,8 +256,7 @@ enum conn_step conn_discard(struct visit *v, struct conn *c)
 		c->body.left -= n;
 		c->phase.bytes += n;
 	}
-	c->state = CONN_NEXT;
-	return CONN_STEP_AGAIN;
+	return conn_go(c, CONN_NEXT);
 }
 
 /* RFC 9112 9.6: closing a socket with unread bytes resets the connection, and the client may then
@@ -295,10 +284,8 @@ enum conn_step conn_linger(struct visit *v, struct conn *c)
 	if (step == CONN_STEP_READ) {
 		uint64_t now = clock_ns(), end = c->phase.start_ns + LINGER_TOTAL_NS;
 
-		if (now >= end || (c->is_shed && c->phase.bytes > LINGER_SHED_MAX)) {
-			c->state = CONN_CLOSE;
-			return CONN_STEP_AGAIN;
-		}
+		if (now >= end || (c->is_shed && c->phase.bytes > LINGER_SHED_MAX))
+			return conn_go(c, CONN_CLOSE);
 		conn_set_deadline(c, now + LINGER_SILENCE_NS < end ? now + LINGER_SILENCE_NS : end);
 	}
 	return step;

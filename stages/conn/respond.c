@@ -119,8 +119,7 @@ enum conn_step respond_finish(struct conn *c)
 	conn_drop_body(c);
 	conn_set_deadline(c, UINT64_MAX);
 	c->phase.bytes = 0;
-	c->state = CONN_WRITE;
-	return CONN_STEP_AGAIN;
+	return conn_go(c, CONN_WRITE);
 }
 
 /* ---- problems ---- */
@@ -218,15 +217,13 @@ static enum conn_step file_read(struct visit *v, struct conn *c)
 		log_error("request %s: cannot read the file for its response: %s; closing the "
 		          "connection",
 		          request_id(c), strerror(-c->job.result));
-		c->state = CONN_CLOSE;
-		return CONN_STEP_AGAIN;
+		return conn_go(c, CONN_CLOSE);
 	}
 	if (c->response.file_held == 0)
 		response_next_file(&c->response, c->job.found.fd, c->job.found.held);
 	else
 		c->response.read_ahead = (off_t)(c->job.at + c->job.length);
-	c->state = CONN_WRITE;
-	return CONN_STEP_AGAIN;
+	return conn_go(c, CONN_WRITE);
 }
 
 static bool cancel_read(struct conn *c)

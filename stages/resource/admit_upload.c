@@ -219,18 +219,11 @@ static void shed(struct conn *c)
 	admission_refuse(&conn_images(c)->admission, conn_conf(c), &c->admission, &c->problem);
 }
 
-static enum conn_step refuse(struct conn *c)
-{
-	c->state = CONN_REFUSE;
-	return CONN_STEP_AGAIN;
-}
-
 static enum conn_step admitted(struct visit *v, struct conn *c)
 {
 	(void)v;
 	c->phase.start_ns = clock_ns();
-	c->state = c->after_admit;
-	return CONN_STEP_AGAIN;
+	return conn_go(c, c->after_admit);
 }
 
 static bool leave_line(struct conn *c)
@@ -313,11 +306,11 @@ enum conn_step admit_upload(struct visit *v, struct conn *c)
 	struct admission *a = &conn_images(c)->admission;
 
 	if (!read_deadline(c) || !read_expires(c) || !read_key(c) || !quota_has_room(c))
-		return refuse(c);
+		return conn_go(c, CONN_REFUSE);
 	c->admission.client = clients_find(&a->clients, &c->payer);
 	if (!admission_ask(a, conn_conf(c), &c->admission.client, &c->problem)) {
 		c->is_shed = true;
-		return refuse(c);
+		return conn_go(c, CONN_REFUSE);
 	}
 	c->admission.class = class_of(c);
 	c->admission.full_stage = 0;
@@ -328,7 +321,7 @@ enum conn_step admit_upload(struct visit *v, struct conn *c)
 		return wait_for_room(v, c);
 	if (!admission_try(a, &c->admission, false)) {
 		shed(c);
-		return refuse(c);
+		return conn_go(c, CONN_REFUSE);
 	}
 	return admitted(v, c);
 }

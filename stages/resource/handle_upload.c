@@ -230,11 +230,9 @@ static enum conn_step key_served(struct visit *v, struct conn *c)
 	(void)v;
 	switch (c->key->verdict) {
 	case UPLOAD_KEY_NEW:
-		c->state = CONN_BODY_DONE; /* its images start */
-		return CONN_STEP_AGAIN;
+		return conn_go(c, CONN_BODY_DONE); /* its images start */
 	case UPLOAD_KEY_ENDED:
-		c->state = c->upload ? CONN_UPLOADED : CONN_REFUSE;
-		return CONN_STEP_AGAIN;
+		return conn_go(c, c->upload ? CONN_UPLOADED : CONN_REFUSE);
 	default:
 		break;
 	}

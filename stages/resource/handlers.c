@@ -115,8 +115,7 @@ static enum conn_step handle_readyz(struct conn *c)
 	if (!slug)
 		return respond_text(c, "ready\n");
 	problem_set(&c->problem, 503, slug, "%s", why);
-	c->state = CONN_REFUSE;
-	return CONN_STEP_AGAIN;
+	return respond_problem(c);
 }
 
 static void write_report(struct conn *c, enum io_report which, struct text *to)
