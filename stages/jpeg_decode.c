@@ -30,9 +30,15 @@ enum verdict {
 	GONE /* the image and its event are no longer ours */
 };
 
-/* Sets the problem for the decoder's fault. */
-static void problem_from_decoder(struct problem *p, const struct decoder *d,
-                                 const struct conf *conf)
+static enum verdict no_memory(struct problem *p, const char *what)
+{
+	problem_set(p, 503, "overloaded", "no memory %s", what);
+	return HAS_PROBLEM;
+}
+
+/* Sets the problem for the decoder's fault. Returns HAS_PROBLEM, as the others do. */
+static enum verdict problem_from_decoder(struct problem *p, const struct decoder *d,
+                                         const struct conf *conf)
 {
 	bool is_wide = d->in.image_width >= d->in.image_height;
 
@@ -60,6 +66,7 @@ static void problem_from_decoder(struct problem *p, const struct decoder *d,
 		problem_set(p, 422, "damaged-image", "%s", d->fault_text);
 		break;
 	}
+	return HAS_PROBLEM;
 }
 
 static enum verdict check_limits(const struct decoder *d, const struct conf *conf,
@@ -94,10 +101,8 @@ static enum verdict read_header(struct metadata *m, struct image *image, struct 
 
 	decoder->background = conf_color(conf->input.background);
 	decoder->cpu_ms = conf->limits.image_time_ms;
-	if (decoder_open(decoder, image->source, image->source_size) == DECODER_FAILED) {
-		problem_from_decoder(p, decoder, conf);
-		return HAS_PROBLEM;
-	}
+	if (decoder_open(decoder, image->source, image->source_size) == DECODER_FAILED)
+		return problem_from_decoder(p, decoder, conf);
 	if (check_limits(decoder, conf, p))
 		return HAS_PROBLEM;
 	if (conf->experiment.pixel_own == CONF_NO)
@@ -129,7 +134,7 @@ static uint64_t bytes_needed(const struct metadata *m, const struct image *image
 	return memory_need_bytes(&f, image_plan(image));
 }
 
-static void problem_from_budget(struct problem *p, struct visit *v, uint64_t need)
+static enum verdict problem_from_budget(struct problem *p, struct visit *v, uint64_t need)
 {
 	uint64_t max = budget_max(&app(v)->images->budget), all = app_conf(v)->limits.memory_budget;
 
@@ -140,6 +145,7 @@ static void problem_from_budget(struct problem *p, struct visit *v, uint64_t nee
 	         "the image may need %llu bytes of memory; one image may have %llu of "
 	         "limits.memory_budget = %llu",
 	         (unsigned long long)need, (unsigned long long)max, (unsigned long long)all);
+	return HAS_PROBLEM;
 }
 
 static void release_memory(struct visit *v, struct image *image)
@@ -158,10 +164,8 @@ static enum verdict reserve(struct visit *v, const struct metadata *m, struct im
 	uint64_t need = bytes_needed(m, image);
 	unsigned slot = image->turn.slot;
 
-	if (need > budget_max(budget)) {
-		problem_from_budget(p, v, need);
-		return HAS_PROBLEM;
-	}
+	if (need > budget_max(budget))
+		return problem_from_budget(p, v, need);
 	if (image_conf(image)->server.damaged == CONF_DAMAGED_REJECT && decoder_is_cut(decoder)) {
 		problem_set(p, 422, "damaged-image", "%zu bytes cannot have %u x %u pixels",
 		            image->source_size, decoder->in.image_width, decoder->in.image_height);
@@ -208,8 +212,7 @@ static enum verdict take_icc_profile(struct metadata *m, struct image *image, st
 	metadata_set_icc(m, image->decoder->icc, image->decoder->icc_size);
 	if (!copy_icc_profile(m, image))
 		return GO_ON;
-	problem_set(p, 503, "overloaded", "no memory for the image's ICC profile");
-	return HAS_PROBLEM;
+	return no_memory(p, "for the image's ICC profile");
 }
 
 /* Does everything that precedes the first row. */
@@ -223,24 +226,18 @@ static enum verdict begin(struct visit *v, struct metadata *m, struct image *ima
 	if (!image_is_wanted(v, image, p))
 		return HAS_PROBLEM;
 	image->decoder = decoder_new();
-	if (!image->decoder) {
-		problem_set(p, 503, "overloaded", "no memory to decode the image");
-		return HAS_PROBLEM;
-	}
+	if (!image->decoder)
+		return no_memory(p, "to decode the image");
 	verdict = read_header(m, image, p);
 	if (!verdict && !image->reserved_bytes)
 		verdict = reserve(v, m, image, p);
 	if (verdict)
 		return verdict;
-	if (copy_icc_profile(m, image)) {
-		problem_set(p, 503, "overloaded", "no memory for the image's ICC profile");
-		return HAS_PROBLEM;
-	}
+	if (copy_icc_profile(m, image))
+		return no_memory(p, "for the image's ICC profile");
 	if (decoder_start(image->decoder, (unsigned)conf->limits.scans, stop_on_loss) ==
-	    DECODER_FAILED) {
-		problem_from_decoder(p, image->decoder, conf);
-		return HAS_PROBLEM;
-	}
+	    DECODER_FAILED)
+		return problem_from_decoder(p, image->decoder, conf);
 	return GO_ON;
 }
 
@@ -261,7 +258,7 @@ static bool is_over_time(struct image *image, uint64_t *mark_ns)
 	return image->decode_ns > image_conf(image)->limits.image_time_ms * NS_PER_MS;
 }
 
-static void problem_from_time(struct problem *p, const struct image *image)
+static enum verdict problem_from_time(struct problem *p, const struct image *image)
 {
 	uint64_t max = image_conf(image)->limits.image_time_ms;
 
@@ -270,6 +267,7 @@ static void problem_from_time(struct problem *p, const struct image *image)
 	snprintf(p->detail, sizeof(p->detail),
 	         "decoding takes more CPU time than limits.image_time = %llu ms",
 	         (unsigned long long)max);
+	return HAS_PROBLEM;
 }
 
 /* Returns whether the image must make way because it waits for a process. Those that have one may
@@ -296,20 +294,16 @@ static enum verdict advance(struct visit *v, struct image *image, struct problem
 		bool yields = visit_should_yield(v, &image->event, left);
 
 		yields = makes_way(v, image) || yields;
-		if ((yields || n % ADVANCES_PER_CHECK == 0) && is_over_time(image, &mark_ns)) {
-			problem_from_time(p, image);
-			return HAS_PROBLEM;
-		}
+		if ((yields || n % ADVANCES_PER_CHECK == 0) && is_over_time(image, &mark_ns))
+			return problem_from_time(p, image);
 		if (yields) {
 			visit_yield(v, &image->event, left);
 			return GONE;
 		}
 	}
 	charge(image, &mark_ns); /* for its client's turns */
-	if (result == DECODER_FAILED) {
-		problem_from_decoder(p, decoder, image_conf(image));
-		return HAS_PROBLEM;
-	}
+	if (result == DECODER_FAILED)
+		return problem_from_decoder(p, decoder, image_conf(image));
 	image->is_damaged = decoder->has_lost;
 	return GO_ON;
 }
