@@ -13,7 +13,6 @@
 
 #include "conn/conn_steps.h"
 #include "sched/core/runtime.h"
-#include "sched/core/serve.h"
 #include "sched/core/worker.h"
 #include "stage_ids.h"
 #include "support/fake_clock.h"

@@ -12,7 +12,7 @@
 
 #include "sched/core/idle.h"
 #include "sched/core/runtime.h"
-#include "sched/core/waiting.h"
+#include "sched/core/worker.h"
 #include "weak_explore.h"
 #include "weak_memory.h"
 

@@ -8,9 +8,8 @@
 #include "sched/core/idle.h"
 #include "sched/core/push.h"
 #include "sched/core/runtime.h"
-#include "sched/core/serve.h"
 #include "sched/core/stage_queue.h"
-#include "sched/core/waiting.h"
+#include "sched/core/worker.h"
 #include "seam.h"
 
 /* ---- visits ---- */

@@ -27,7 +27,6 @@
 #include "runtime.h"
 #include "schedule.h"
 #include "trace.h"
-#include "waiting.h"
 #include "worker.h"
 
 struct stage *graph_stage(struct graph *g, unsigned index)

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "runtime.h"
-#include "waiting.h"
+#include "worker.h"
 
 static uint64_t bit_of(const struct worker *w)
 {

@@ -18,8 +18,7 @@
 
 #include "resources.h"
 #include "runtime.h"
-#include "serve.h"
-#include "waiting.h"
+#include "worker.h"
 
 /* ---- turns ---- */
 

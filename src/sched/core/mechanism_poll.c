@@ -19,8 +19,7 @@
 #include "base/text.h"
 #include "resources.h"
 #include "runtime.h"
-#include "serve.h"
-#include "waiting.h"
+#include "worker.h"
 
 #define FIRST_INTERVAL_NS (50 * NS_PER_MS)
 #define LAST_INTERVAL_NS (5 * NS_PER_S)

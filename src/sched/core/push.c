@@ -10,7 +10,7 @@
 #include "idle.h"
 #include "mechanism.h"
 #include "runtime.h"
-#include "waiting.h"
+#include "worker.h"
 
 /* A queued event can only go to a handler; queues drop nothing. */
 static const bool change_allowed[EVENT_STATE_COUNT][EVENT_STATE_COUNT] = {

@@ -7,7 +7,7 @@
 #include "runtime.h"
 #include "telemetry/counter.h"
 #include "telemetry/metrics_text.h"
-#include "waiting.h"
+#include "worker.h"
 
 /* ---- scarcity ---- */
 

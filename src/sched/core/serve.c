@@ -4,7 +4,7 @@
  * Takes events from queues and stacks, and calls the handler. Events are taken only here, so that
  * every event is accounted for once (visit.c). Owner's thread.
  */
-#include "serve.h"
+#include "worker.h"
 
 #include "base/clock.h"
 #include "idle.h"
@@ -14,7 +14,7 @@
 #include "telemetry/trace_format.h"
 #include "trace.h"
 #include "visit.h"
-#include "waiting.h"
+#include "worker.h"
 
 /* A source handles at most this many queued events before it polls again, so that neither
  * starves. */

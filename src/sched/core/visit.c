@@ -13,7 +13,7 @@
 #include "push.h"
 #include "runtime.h"
 #include "trace.h"
-#include "waiting.h"
+#include "worker.h"
 
 /* ---- accounting ---- */
 

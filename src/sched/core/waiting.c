@@ -3,7 +3,7 @@
  *
  * Changes nothing. Whether an event that is seen can be taken is known only when a worker takes it.
  */
-#include "waiting.h"
+#include "worker.h"
 
 #include "runtime.h"
 

@@ -23,8 +23,6 @@
 #include "mechanism.h"
 #include "push.h"
 #include "runtime.h"
-#include "serve.h"
-#include "waiting.h"
 
 /* ---- stages of a worker ---- */
 

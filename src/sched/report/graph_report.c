@@ -19,7 +19,7 @@
 #include "sched/core/profile.h"
 #include "sched/core/resources.h"
 #include "sched/core/runtime.h"
-#include "sched/core/waiting.h"
+#include "sched/core/worker.h"
 #include "telemetry/metrics_text.h"
 
 static const char *stage_name(unsigned i)

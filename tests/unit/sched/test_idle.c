@@ -2,8 +2,7 @@
 #include "support/visit_harness.h"
 
 #include "sched/core/idle.h"
-#include "sched/core/serve.h"
-#include "sched/core/waiting.h"
+#include "sched/core/worker.h"
 
 static bool is_asleep(unsigned index)
 {

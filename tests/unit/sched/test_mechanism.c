@@ -2,8 +2,7 @@
  * repeated from its seed. */
 #include "support/visit_harness.h"
 
-#include "sched/core/serve.h"
-#include "sched/core/waiting.h"
+#include "sched/core/worker.h"
 
 static void drain_starts_the_smallest_event_and_finishes_it(void **state)
 {

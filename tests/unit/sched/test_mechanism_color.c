@@ -6,7 +6,7 @@
 
 #include "base/check.h"
 #include "sched/core/mechanism_color.c" /* for its turns */
-#include "sched/core/waiting.h"
+#include "sched/core/worker.h"
 
 static void start_color(struct conf *conf)
 {

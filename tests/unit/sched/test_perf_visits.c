@@ -8,7 +8,6 @@
 
 #include "base/json.h"
 #include "base/text.h"
-#include "sched/core/serve.h"
 #include "sched/core/worker.h"
 #include "sched/report/graph_report.h"
 #include "support/perf_machine.h"

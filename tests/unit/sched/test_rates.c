@@ -6,7 +6,6 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "sched/core/mechanism_poll.c" /* for its rates */
-#include "sched/core/serve.h"
 #include "sched/core/worker.h"
 
 static void take_100_ms(struct visit *v, unsigned stage_index, unsigned number)

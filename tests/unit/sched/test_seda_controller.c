@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "sched/control/controllers.c" /* to step without a main loop */
 #include "sched/core/graph.h"
-#include "sched/core/serve.h"
+#include "sched/core/worker.h"
 
 static struct schedule now, next;
 

@@ -7,9 +7,8 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "sched/core/serve.h"
 #include "sched/core/stage.h"
-#include "sched/core/waiting.h"
+#include "sched/core/worker.h"
 
 /* ---- how long a visit lasts ---- */
 

@@ -7,7 +7,6 @@
 
 #include "base/clock.h"
 #include "sched/core/graph.h"
-#include "sched/core/serve.h"
 #include "sched/core/stage.h"
 #include "sched/core/worker.h"
 

@@ -11,8 +11,8 @@
 
 #include "base/check.h"
 #include "base/clock.h"
-#include "sched/core/serve.h"
 #include "sched/core/trace.h"
+#include "sched/core/worker.h"
 #include "support/visit_orders.h"
 
 enum { VISITS = 3000 };

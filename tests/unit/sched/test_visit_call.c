@@ -12,7 +12,6 @@
 #include "sched/core/graph.h"
 #include "sched/core/mechanism.h"
 #include "sched/core/runtime.h"
-#include "sched/core/serve.h"
 #include "sched/core/stage.h"
 #include "sched/core/worker.h"
 

@@ -5,8 +5,7 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "sched/core/serve.h"
-#include "sched/core/waiting.h"
+#include "sched/core/worker.h"
 
 /* Returns whether workers poll the queues of their stages under the policy. */
 static bool is_polling(const struct policy_class *policy)

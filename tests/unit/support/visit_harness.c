@@ -6,7 +6,6 @@
 #include <sys/eventfd.h>
 
 #include "sched/core/graph.h"
-#include "sched/core/serve.h"
 #include "sched/core/worker.h"
 
 struct graph *graph;
