@@ -54,6 +54,23 @@ void respond_content(struct conn *c, const char *type)
 	response_text_field(&c->response, "Cache-Control", "no-store");
 }
 
+struct json respond_json(struct conn *c, unsigned status, size_t body_max)
+{
+	struct json j = { .text = &c->response.body };
+
+	respond_start(c, status, body_max);
+	respond_content(c, "application/json");
+	json_object(&j, NULL);
+	return j;
+}
+
+enum conn_step respond_json_end(struct conn *c, struct json *j)
+{
+	json_object_end(j);
+	text_puts(j->text, "\n");
+	return respond_finish(c);
+}
+
 /* A client that is told so opens its next connection elsewhere, before this server accepts none. */
 static bool is_ending(const struct conn *c)
 {
@@ -124,8 +141,12 @@ enum conn_step respond_finish(struct conn *c)
 
 /* ---- problems ---- */
 
-void respond_problem_fields(struct conn *c, const struct problem *problem)
+struct json respond_problem_json(struct conn *c, size_t body_max)
 {
+	const struct problem *problem = &c->problem;
+	struct json j = { .text = &c->response.body };
+
+	respond_start(c, problem->status, body_max);
 	respond_content(c, "application/problem+json");
 	if (problem->status == 503 || problem->status == 429 || problem->status == 409)
 		response_field(&c->response, "Retry-After: %u",
@@ -141,6 +162,10 @@ void respond_problem_fields(struct conn *c, const struct problem *problem)
 		               (unsigned long long)problem->actual);
 	if (problem->status == 405)
 		response_text_field(&c->response, "Allow", routes[c->route.kind].allow);
+	json_object(&j, NULL);
+	problem_json_members(&j, problem);
+	json_string(&j, "request_id", request_id(c));
+	return j;
 }
 
 void respond_count_rejection(struct conn *c, const struct problem *problem)
@@ -150,17 +175,10 @@ void respond_count_rejection(struct conn *c, const struct problem *problem)
 
 enum conn_step respond_problem(struct conn *c)
 {
-	struct json j = { .text = &c->response.body };
-
 	respond_count_rejection(c, &c->problem);
-	respond_start(c, c->problem.status, PROBLEM_BODY_MAX);
-	respond_problem_fields(c, &c->problem);
-	json_object(&j, NULL);
-	problem_json_members(&j, &c->problem);
-	json_string(&j, "request_id", request_id(c));
-	json_object_end(&j);
-	text_puts(&c->response.body, "\n");
-	return respond_finish(c);
+	struct json j = respond_problem_json(c, PROBLEM_BODY_MAX);
+
+	return respond_json_end(c, &j);
 }
 
 enum conn_step respond_refuse(struct visit *v, struct conn *c)

@@ -7,6 +7,7 @@
 
 #include <stddef.h>
 
+#include "base/json.h"
 #include "conn.h"
 
 #define PROBLEM_BODY_MAX 4096
@@ -17,6 +18,12 @@ void respond_start(struct conn *c, unsigned status, size_t body_max);
 /* Appends Content-Type and Cache-Control: no-store. */
 void respond_content(struct conn *c, const char *type);
 
+/* Begins a response with a document of JSON, whose members follow. */
+struct json respond_json(struct conn *c, unsigned status, size_t body_max);
+
+/* Ends the document and the response. */
+enum conn_step respond_json_end(struct conn *c, struct json *j);
+
 /* Ends the response, decides whether the connection stays open, and begins to write. */
 enum conn_step respond_finish(struct conn *c);
 
@@ -26,8 +33,8 @@ const char *respond_origin(const struct conn *c);
 
 /* ---- problems ---- */
 
-/* Appends the header fields of a problem document with the problem's status. */
-void respond_problem_fields(struct conn *c, const struct problem *problem);
+/* As respond_json(), with the document of c->problem. */
+struct json respond_problem_json(struct conn *c, size_t body_max);
 
 /* Counts a request, image or part that was refused for the problem. */
 void respond_count_rejection(struct conn *c, const struct problem *problem);

@@ -184,13 +184,10 @@ static enum conn_step wait_for_image(struct visit *v, struct conn *c,
 static enum conn_step respond_processing(struct conn *c, uint32_t width, uint32_t height)
 {
 	char url[96];
-	struct json j = { .text = &c->response.body };
+	struct json j = respond_json(c, 202, PROBLEM_BODY_MAX);
 
-	snprintf(url, sizeof url, "/images/%s", c->route.id);
-	respond_start(c, 202, PROBLEM_BODY_MAX);
-	respond_content(c, "application/json");
 	response_text_field(&c->response, "Retry-After", "1");
-	json_object(&j, NULL);
+	snprintf(url, sizeof url, "/images/%s", c->route.id);
 	json_string(&j, "id", c->route.id);
 	json_string(&j, "url", url);
 	if (width && height) {
@@ -198,9 +195,7 @@ static enum conn_step respond_processing(struct conn *c, uint32_t width, uint32_
 		json_uint(&j, "height", height);
 	}
 	json_string(&j, "status", "processing");
-	json_object_end(&j);
-	text_puts(&c->response.body, "\n");
-	return respond_finish(c);
+	return respond_json_end(c, &j);
 }
 
 /* The image is not in flight. It is stored or spooled, or does not exist. */

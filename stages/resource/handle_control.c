@@ -85,20 +85,15 @@ static enum conn_step respond_keys(struct conn *c, const char *report)
 	bool is_on = handle_control_is_on(conn_conf(c), c);
 
 	c->problem.status = 0; /* GET only tells it */
-	struct json j = { .text = &c->response.body };
+	struct json j = respond_json(c, 200, BODY_MAX);
 
-	respond_start(c, 200, BODY_MAX);
-	respond_content(c, "application/json");
-	json_object(&j, NULL);
 	if (report)
 		json_string(&j, "report", report);
 	json_bool(&j, "enabled", is_on);
 	if (!is_on)
 		json_string(&j, "why", OFF);
 	keys_json(conn_conf(c), &j);
-	json_object_end(&j);
-	text_puts(&c->response.body, "\n");
-	return respond_finish(c);
+	return respond_json_end(c, &j);
 }
 
 /* ---- changes ---- */

@@ -85,9 +85,7 @@ static enum conn_step end(struct conn *c, struct stored_list *list)
 static enum conn_step listed(struct visit *v, struct conn *c)
 {
 	struct stored_list *list = c->job.list;
-	struct text *body = &c->response.body;
 	char url[160];
-	struct json j = { .text = body };
 
 	(void)v;
 	atomic_fetch_sub_explicit(&listing, 1, memory_order_relaxed);
@@ -99,21 +97,17 @@ static enum conn_step listed(struct visit *v, struct conn *c)
 		problem_set(&c->problem, 500, "internal", "the list cannot be read");
 		return end(c, list);
 	}
-	respond_start(c, 200, list->images.length + 512);
-	respond_content(c, "application/json");
-	json_object(&j, NULL);
+	struct json j = respond_json(c, 200, list->images.length + 512);
+
 	if (list->has_more) {
 		snprintf(url, sizeof url, "/images?after=%s&limit=%u&order=%s", list->last,
 		         list->page.max, list->page.is_newest_first ? "newest" : "oldest");
 		response_field(&c->response, "Link: <%s>; rel=\"next\"", url);
 		json_string(&j, "next", url);
 	}
-	text_puts(body, list->has_more ? ",\"images\":" : "\"images\":");
-	text_put(body, list->images.data, list->images.length);
-	json_object_end(&j);
-	text_puts(body, "\n");
+	json_raw(&j, "images", list->images.data, list->images.length);
 	free_list(c, list);
-	return respond_finish(c);
+	return respond_json_end(c, &j);
 }
 
 enum conn_step handle_list(struct visit *v, struct conn *c)

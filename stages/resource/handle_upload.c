@@ -133,34 +133,24 @@ static size_t body_max(const struct upload *u)
 	return BODY_FIXED + (size_t)BODY_PER_PART * (u->image_count + u->bad_part_count);
 }
 
-static void respond_failure(struct conn *c, const struct upload *u, const struct problem *worst)
+static struct json respond_failure(struct conn *c, const struct upload *u,
+                                   const struct problem *worst)
 {
-	struct text *body = &c->response.body;
-	struct json j = { .text = body };
-
 	assert(worst);
 	c->problem = *worst;
-	respond_start(c, c->problem.status, body_max(u));
-	respond_problem_fields(c, &c->problem);
-	json_object(&j, NULL);
-	problem_json_members(&j, &c->problem);
-	json_string(&j, "request_id", request_id(c));
+	struct json j = respond_problem_json(c, body_max(u));
+
 	if (u->is_form)
 		errors_json(&j, u);
-	json_object_end(&j);
-	text_puts(body, "\n");
+	return j;
 }
 
-static void respond_success(struct conn *c, const struct upload *u, unsigned good)
+static struct json respond_success(struct conn *c, const struct upload *u, unsigned good)
 {
-	struct text *body = &c->response.body;
-	struct json j = { .text = body };
+	struct json j = respond_json(c, u->respond_after_decode ? 202 : 201, body_max(u));
 
-	respond_start(c, u->respond_after_decode ? 202 : 201, body_max(u));
-	respond_content(c, "application/json");
 	if (c->request.prefers_async && u->respond_after_decode)
 		response_text_field(&c->response, "Preference-Applied", "respond-async");
-	json_object(&j, NULL);
 	json_array(&j, "images");
 	for (unsigned i = 0; i < u->image_count; i++) {
 		if (upload_has_failed(u, i))
@@ -174,8 +164,7 @@ static void respond_success(struct conn *c, const struct upload *u, unsigned goo
 	json_array_end(&j);
 	if (good < u->image_count + u->bad_part_count)
 		errors_json(&j, u);
-	json_object_end(&j);
-	text_puts(body, "\n");
+	return j;
 }
 
 enum conn_step handle_uploaded(struct visit *v, struct conn *c)
@@ -189,14 +178,12 @@ enum conn_step handle_uploaded(struct visit *v, struct conn *c)
 	const struct problem *worst = count_problems(c, u);
 
 	access_note_upload(c, u, good);
-	if (good > 0)
-		respond_success(c, u, good);
-	else
-		respond_failure(c, u, worst);
+	struct json j = good > 0 ? respond_success(c, u, good) : respond_failure(c, u, worst);
+
 	server_timing(c);
 	c->upload = NULL;
 	upload_drop(u);
-	return respond_finish(c);
+	return respond_json_end(c, &j);
 }
 
 /* ---- Idempotency-Key ---- */
@@ -205,24 +192,18 @@ enum conn_step handle_uploaded(struct visit *v, struct conn *c)
 static enum conn_step respond_known(struct conn *c)
 {
 	const struct upload_key *k = c->key;
-	struct text *body = &c->response.body;
-	struct json j = { .text = body };
+	struct json j = respond_json(c, k->is_processing ? 202 : 201, k->images.length + 512);
 
-	respond_start(c, k->is_processing ? 202 : 201, k->images.length + 512);
-	respond_content(c, "application/json");
 	response_text_field(&c->response, "Idempotent-Replayed", "true");
 	if (k->id[0])
 		response_field(&c->response, "Location: /images/%s", k->id);
-	json_object(&j, NULL);
 	json_raw(&j, "images", k->images.data, k->images.length);
 	if (k->failed) {
 		json_array(&j, "errors");
 		json_array_end(&j);
 		json_uint(&j, "errors_omitted", k->failed);
 	}
-	json_object_end(&j);
-	text_puts(body, "\n");
-	return respond_finish(c);
+	return respond_json_end(c, &j);
 }
 
 static enum conn_step key_served(struct visit *v, struct conn *c)
