@@ -224,7 +224,8 @@ void program_announce_end(void)
 void program_drain(void)
 {
 	http_server_drain(&own.http);
-	s3_client_end_lists(own.images.storage.objects); /* the sweep may wait for one */
+	if (own.images.storage.objects) /* the sweep may wait for a list */
+		atomic_store(&own.images.storage.objects->are_lists_over, true);
 	background_stop(&own.background);
 }
 

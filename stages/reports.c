@@ -266,7 +266,7 @@ static void collect(struct report *r, const struct report_source *source)
 		.source = source,
 		.usage = usage_total(&images->store.usage),
 		.is_outdated = atomic_load(&http->tokens.is_outdated),
-		.is_away = objects && s3_is_away(s3_client_counters(objects)),
+		.is_away = objects && s3_is_away(&objects->counters),
 		.leftovers = images->leftovers_cleared,
 	};
 	admission_report(&images->admission, &r->admission);
@@ -298,7 +298,7 @@ static uint64_t read_figure(const struct report *r, const struct figure *f)
 		[BACKGROUND] = r->source->parts->background,
 		[SERVER] = r->source->parts->http,
 		[SERVICE] = r->source->parts->images,
-		[OBJECTS] = objects ? s3_client_counters(objects) : NULL,
+		[OBJECTS] = objects ? &objects->counters : NULL,
 		[CONFIGURED] = http_server_conf(r->source->parts->http),
 		[REPORT] = r,
 	};

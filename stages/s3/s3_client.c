@@ -28,8 +28,6 @@
 #include "conf/conf_endpoint.h"
 #include "log/log.h"
 #include "s3_address.h"
-#include "s3_heads.h"
-#include "s3_list.h"
 #include "s3_sign.h"
 #include "store/checksum.h"
 #include "store/directory.h"
@@ -48,7 +46,6 @@
 #define QUEUE_MAX 4096              /* operations that wait; further ones get -EBUSY */
 #define BACKOFF_NS (50 * NS_PER_MS) /* the longest time before the second attempt */
 #define BACKOFF_MAX_NS NS_PER_S
-#define HEADS_SHARE 64 /* of limits.memory_budget that one of the heads of images may take */
 #define BREAKER_WEIGHT 16
 #define BREAKER_TIMEOUT 8 /* the weight of a request that got no answer; that of others is 1 */
 #define BREAKER_OPEN_NS NS_PER_S
@@ -60,17 +57,16 @@ static_assert(CURL_AT_LEAST_VERSION(7, 87, 0), "of CURLOPT_CA_CACHE_TIMEOUT");
 
 /* One request at a time on one of libcurl's handles. */
 struct transfer {
-	struct s3_client *client;
+	struct client *client;
 	CURL *easy;
 	struct s3_op *op;                     /* NULL: free */
 	struct curl_slist *headers, *resolve; /* resolve: the addresses of the endpoint */
 	XXH3_state_t *sum;                    /* of the content up to what has come */
-	unsigned piece;                       /* put: where the next byte is */
-	size_t at_piece;
-	curl_off_t moved;  /* bytes of both directions so far */
-	uint64_t moved_ns; /* when the last ones did */
-	bool is_silent;    /* it ended because of that */
-	int err;           /* of this side: no memory, or no room for the file */
+	size_t put;                           /* put: bytes that libcurl has taken */
+	curl_off_t moved;                     /* bytes of both directions so far */
+	uint64_t moved_ns;                    /* when the last ones did */
+	bool is_silent;                       /* it ended because of that */
+	int err;                              /* of this side: no memory, or no room for the file */
 };
 
 /*
@@ -84,16 +80,17 @@ struct breaker {
 	uint64_t weight;   /* of the failures since the last success */
 	uint64_t first_ns; /* when the first of these requests began */
 	bool is_open;
+	uint64_t probe_ns; /* when the next probe is due, while it is open */
 };
 
-struct s3_client {
+/* A client, with what its own thread needs. */
+struct client {
+	struct s3_client shared;
 	/* fixed */
 	struct conf_endpoint endpoint;
 	char base[CONF_TEXT_MAX + 32]; /* "http://[::1]:9000" */
 	char host[CONF_TEXT_MAX + 16]; /* the Host field */
-	char bucket[CONF_TEXT_MAX], prefix[CONF_TEXT_MAX], region[CONF_NAME_MAX];
-	char ca_file[CONF_TEXT_MAX], keys_path[CONF_TEXT_MAX];
-	uint64_t timeout_ms;
+	struct conf_store conf;
 	CURLM *multi;
 	struct transfer *transfer;
 	unsigned transfer_count;
@@ -105,19 +102,14 @@ struct s3_client {
 	struct s3_op *first, **end; /* operations that wait for their time, or for a handle */
 	size_t waiting;
 	struct s3_keys keys;
-	bool is_stopping;
+	/* Set before the last operations are taken under the lock. */
+	_Atomic bool is_stopping;
 	/* of the client's thread */
 	struct s3_address address; /* of the endpoint, unless that is an address itself */
 	uint64_t moved_ns;         /* when it changed */
 	struct breaker breaker[S3_SIDES];
-	uint64_t probe_ns[S3_SIDES]; /* of the next one, while the breaker is open */
-	unsigned probes[S3_SIDES];   /* in flight */
+	unsigned probes[S3_SIDES]; /* in flight */
 	struct random random;
-	struct s3_counters counters;
-	struct s3_heads *heads;
-	_Atomic int64_t skew_s; /* of the store's clock; written by the client's thread */
-	_Atomic bool is_fit;
-	_Atomic bool are_lists_over;
 };
 
 /* ---- libcurl ---- */
@@ -189,18 +181,18 @@ static enum s3_side side_of(const struct s3_op *op)
 }
 
 /* Ends an operation with its error. */
-static void finish(struct s3_client *c, struct s3_op *op, int err)
+static void finish(struct client *c, struct s3_op *op, int err)
 {
 	op->err = err;
 	if (err == S3_AWAY || err == S3_DAMAGED)
-		counter_add_shared(&c->counters.failed);
-	atomic_fetch_sub_explicit(&c->counters.in_flight, 1, memory_order_relaxed);
+		counter_add_shared(&c->shared.counters.failed);
+	atomic_fetch_sub_explicit(&c->shared.counters.in_flight, 1, memory_order_relaxed);
 	op->done(op); /* which may free it */
 }
 
 /* Appends to the operations that wait, if there are fewer than max. Returns 0, -EBUSY or
  * -ECANCELED. */
-static int enqueue(struct s3_client *c, struct s3_op *op, size_t max)
+static int enqueue(struct client *c, struct s3_op *op, size_t max)
 {
 	int err = 0;
 
@@ -221,7 +213,7 @@ static int enqueue(struct s3_client *c, struct s3_op *op, size_t max)
 
 /* Takes the first operation that is due, or returns NULL. Lowers *next_ns to the time of those
  * before it, which are not. */
-static struct s3_op *take_due(struct s3_client *c, uint64_t now, uint64_t *next_ns)
+static struct s3_op *take_due(struct client *c, uint64_t now, uint64_t *next_ns)
 {
 	struct s3_op *op, **at = &c->first;
 
@@ -237,12 +229,13 @@ static struct s3_op *take_due(struct s3_client *c, uint64_t now, uint64_t *next_
 	return op;
 }
 
-void s3_client_submit(struct s3_client *c, struct s3_op *op)
+void s3_client_submit(struct s3_client *shared, struct s3_op *op)
 {
-	_Atomic uint64_t *const counters[] = { [S3_GET] = &c->counters.gets,
-		                               [S3_PUT] = &c->counters.puts,
-		                               [S3_DELETE] = &c->counters.deletes,
-		                               [S3_LIST] = &c->counters.lists };
+	struct client *c = (struct client *)shared;
+	_Atomic uint64_t *const counters[] = { [S3_GET] = &c->shared.counters.gets,
+		                               [S3_PUT] = &c->shared.counters.puts,
+		                               [S3_DELETE] = &c->shared.counters.deletes,
+		                               [S3_LIST] = &c->shared.counters.lists };
 
 	op->fd = -1;
 	op->err = 0;
@@ -251,9 +244,9 @@ void s3_client_submit(struct s3_client *c, struct s3_op *op)
 	op->body = (struct text){ 0 };
 	reset(op);
 	op->due_ns = 0;
-	op->end_ns = clock_ns() + 4 * c->timeout_ms * NS_PER_MS;
+	op->end_ns = clock_ns() + 4 * c->conf.s3_timeout_ms * NS_PER_MS;
 	counter_add_shared(counters[op->verb]);
-	atomic_fetch_add_explicit(&c->counters.in_flight, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&c->shared.counters.in_flight, 1, memory_order_relaxed);
 	int err = enqueue(c, op, QUEUE_MAX);
 
 	if (err)
@@ -271,41 +264,46 @@ void s3_client_run(struct s3_client *c, struct s3_op *ops, size_t count)
 {
 	sem_t ended;
 
+	size_t started = 0;
+
 	sem_init(&ended, 0, 0);
 	for (size_t i = 0; i < count; i++) {
+		if (!ops[i].verb)
+			continue;
 		ops[i].done = run_done;
 		ops[i].arg = &ended;
 		s3_client_submit(c, &ops[i]);
+		started++;
 	}
-	while (count > 0)
-		count -= sem_wait(&ended) == 0; /* a signal may interrupt it */
+	while (started > 0)
+		started -= sem_wait(&ended) == 0; /* a signal may interrupt it */
 	sem_destroy(&ended);
 }
 
 /* ---- the request ---- */
 
 /* Writes the escaped path of a key, with its bucket. */
-static void write_path(const struct s3_client *c, const char *key, struct text *path)
+static void write_path(const struct client *c, const char *key, struct text *path)
 {
 	text_puts(path, "/");
-	s3_escape(path, c->bucket, false);
+	s3_escape(path, c->conf.s3_bucket, false);
 	if (!*key)
 		return;
 	text_puts(path, "/");
-	s3_escape(path, c->prefix, true);
+	s3_escape(path, c->conf.s3_prefix, true);
 	s3_escape(path, key, true);
 }
 
 /* The names stand in order, as they must be signed. */
-static void write_query(const struct s3_client *c, const struct s3_op *op, struct text *query)
+static void write_query(const struct client *c, const struct s3_op *op, struct text *query)
 {
 	text_printf(query, "list-type=2&max-keys=%u&prefix=", op->max);
-	s3_escape(query, c->prefix, false);
+	s3_escape(query, c->conf.s3_prefix, false);
 	s3_escape(query, op->key, false);
 	if (!op->after)
 		return;
 	text_puts(query, "&start-after=");
-	s3_escape(query, c->prefix, false);
+	s3_escape(query, c->conf.s3_prefix, false);
 	s3_escape(query, op->after, false);
 }
 
@@ -328,16 +326,24 @@ static const char *method_of(const struct s3_op *op)
 	return op->verb == S3_PUT ? "PUT" : op->verb == S3_DELETE ? "DELETE" : "GET";
 }
 
+/* Headers stand in order, as they must be signed. "": without the header. */
+static void add_header(struct s3_request *r, const char *name, const char *value)
+{
+	if (*value)
+		r->header[r->header_count++] = (struct s3_header){ name, value };
+}
+
 /* Signs the request and lists its headers. */
 static int add_headers(struct transfer *t, const struct s3_keys *keys, const char *path,
                        const char *query)
 {
-	const struct s3_client *c = t->client;
+	const struct client *c = t->client;
 	const struct s3_op *op = t->op;
 	char date[S3_DATE_MAX], authorization[S3_AUTHORIZATION_MAX],
 		hash[S3_HASH_MAX] = S3_UNSIGNED;
 	struct s3_header header[HEADERS_MAX];
-	unsigned n = 0;
+	struct s3_request request = { c->conf.s3_region, method_of(op), path, query,
+		                      c->host,           header,        0,    hash };
 	int err = 0;
 
 	s3_date(time(NULL), date);
@@ -346,28 +352,21 @@ static int add_headers(struct transfer *t, const struct s3_keys *keys, const cha
 	 * entity tag. */
 	if (op->verb == S3_PUT)
 		s3_hash(op->piece, op->piece_count, hash);
-	header[n++] = (struct s3_header){ "host", c->host };
-	if (op->match[0])
-		header[n++] =
-			(struct s3_header){ op->match[0] == '*' ? "if-none-match" : "if-match",
-			                    op->match };
-	header[n++] = (struct s3_header){ "x-amz-content-sha256", hash };
-	header[n++] = (struct s3_header){ "x-amz-date", date };
-	if (op->verb == S3_PUT && op->sum[0])
-		header[n++] = (struct s3_header){ SUM_HEADER, op->sum };
-	if (keys->session[0])
-		header[n++] = (struct s3_header){ "x-amz-security-token", keys->session };
-	const struct s3_request request = { c->region, method_of(op), path, query,
-		                            c->host,   header,        n,    hash };
-
+	add_header(&request, "host", c->host);
+	add_header(&request, op->match[0] == '*' ? "if-none-match" : "if-match", op->match);
+	add_header(&request, "x-amz-content-sha256", hash);
+	add_header(&request, "x-amz-date", date);
+	add_header(&request, SUM_HEADER, op->verb == S3_PUT ? op->sum : "");
+	add_header(&request, "x-amz-security-token", keys->session);
 	if (!s3_sign(keys, &request, date, authorization))
 		return -EINVAL;
-	for (unsigned i = 1; i < n && !err; i++) /* libcurl writes the first one, "host" */
+	for (unsigned i = 1; i < request.header_count && !err;
+	     i++) /* libcurl writes the first one, "host" */
 		err = add_line(t, header[i].name, header[i].value);
 	if (!err)
 		err = add_line(t, "authorization", authorization);
 	if (!err && op->verb == S3_PUT)
-		err = add_line(t, "content-type", op->type);
+		err = add_line(t, "content-type", "application/octet-stream");
 	/* libcurl would wait for a "100 Continue". */
 	return err ? err : add_line(t, "expect", "");
 }
@@ -376,21 +375,19 @@ static int add_headers(struct transfer *t, const struct s3_keys *keys, const cha
 static size_t on_read(char *to, size_t one, size_t room, void *arg)
 {
 	struct transfer *t = arg;
-	size_t n = 0;
+	size_t n = 0, before = t->put;
 
 	(void)one;
-	while (n < room && t->piece < t->op->piece_count) {
-		const struct iovec *piece = &t->op->piece[t->piece];
-		size_t left = piece->iov_len - t->at_piece, now = left < room - n ? left : room - n;
+	for (unsigned i = 0; i < t->op->piece_count && n < room; i++) {
+		const struct iovec *piece = &t->op->piece[i];
+		size_t at = before < piece->iov_len ? before : piece->iov_len;
+		size_t left = piece->iov_len - at, now = left < room - n ? left : room - n;
 
-		memcpy(to + n, (const char *)piece->iov_base + t->at_piece, now);
+		memcpy(to + n, (const char *)piece->iov_base + at, now);
 		n += now;
-		t->at_piece += now;
-		if (now == left) {
-			t->piece++;
-			t->at_piece = 0;
-		}
+		before -= at;
 	}
+	t->put += n;
 	return n;
 }
 
@@ -400,8 +397,7 @@ static int on_seek(void *arg, curl_off_t offset, int origin)
 {
 	struct transfer *t = arg;
 
-	t->piece = 0;
-	t->at_piece = 0;
+	t->put = 0;
 	return offset == 0 && origin == SEEK_SET ? CURL_SEEKFUNC_OK : CURL_SEEKFUNC_FAIL;
 }
 
@@ -417,17 +413,8 @@ static int on_progress(void *arg, curl_off_t total, curl_off_t got, curl_off_t t
 	if (got + sent != t->moved)
 		t->moved_ns = now;
 	t->moved = got + sent;
-	t->is_silent = now - t->moved_ns > t->client->timeout_ms * NS_PER_MS;
+	t->is_silent = now - t->moved_ns > t->client->conf.s3_timeout_ms * NS_PER_MS;
 	return t->is_silent;
-}
-
-static curl_off_t size_of(const struct s3_op *op)
-{
-	size_t size = 0;
-
-	for (unsigned i = 0; i < op->piece_count; i++)
-		size += op->piece[i].iov_len;
-	return (curl_off_t)size;
 }
 
 static size_t on_body(char *data, size_t one, size_t size, void *arg);
@@ -435,9 +422,9 @@ static size_t on_body(char *data, size_t one, size_t size, void *arg);
 /* Sets the options; a handle that libcurl cannot set up has no memory. */
 static int set_options(struct transfer *t, const char *url)
 {
-	const struct s3_client *c = t->client;
+	const struct client *c = t->client;
 	const struct s3_op *op = t->op;
-	long timeout_ms = (long)c->timeout_ms;
+	long timeout_ms = (long)c->conf.s3_timeout_ms;
 	long moved_s = (long)((clock_ns() - c->moved_ns) / NS_PER_S);
 	char range[48];
 	bool is_bad = false;
@@ -469,7 +456,7 @@ static int set_options(struct transfer *t, const char *url)
 	SET(LOW_SPEED_TIME, (timeout_ms + 999) / 1000);
 	SET(TIMEOUT_MS, timeout_ms * TIMEOUTS_MAX);
 	if (c->endpoint.is_tls) {
-		SET(CAINFO, c->ca_file);
+		SET(CAINFO, c->conf.s3_ca_file);
 		SET(CA_CACHE_TIMEOUT, -1L);
 	}
 	if (op->part_max)
@@ -481,14 +468,16 @@ static int set_options(struct transfer *t, const char *url)
 /* The same of what is put, in pieces, which POSTFIELDS cannot take. */
 static int set_upload(struct transfer *t)
 {
+	curl_off_t size = 0;
 	bool is_bad = false;
 
-	t->piece = 0;
-	t->at_piece = 0;
+	t->put = 0;
 	if (t->op->verb != S3_PUT)
 		return 0;
+	for (unsigned i = 0; i < t->op->piece_count; i++)
+		size += (curl_off_t)t->op->piece[i].iov_len;
 	SET(UPLOAD, 1L);
-	SET(INFILESIZE_LARGE, size_of(t->op));
+	SET(INFILESIZE_LARGE, size);
 	SET(READFUNCTION, on_read);
 	SET(READDATA, t);
 	SET(SEEKFUNCTION, on_seek);
@@ -500,7 +489,7 @@ static int set_upload(struct transfer *t)
 /* Prepares the request of an operation, signed now. Returns 0 or -errno. */
 static int prepare(struct transfer *t, const struct s3_keys *keys)
 {
-	struct s3_client *c = t->client;
+	struct client *c = t->client;
 	const struct s3_op *op = t->op;
 	char path_data[URL_MAX], query_data[URL_MAX], url_data[2 * URL_MAX];
 	struct text path, query, url;
@@ -566,17 +555,20 @@ static bool is_content(const struct transfer *t)
 	return status == 200 || (status == 206 && t->op->part_max);
 }
 
+int s3_write_memory(int *fd, const char *data, size_t size)
+{
+	if (*fd < 0)
+		*fd = memfd_create("s3", MFD_CLOEXEC);
+	return *fd < 0 ? -errno : directory_write_all(*fd, data, size);
+}
+
 static size_t to_file(struct transfer *t, const char *data, size_t size)
 {
 	struct s3_op *op = t->op;
 
 	if (op->length > op->part_max)
 		return break_off(t, -EFBIG);
-	if (op->fd < 0)
-		op->fd = memfd_create("s3", MFD_CLOEXEC);
-	if (op->fd < 0)
-		return break_off(t, -errno);
-	int err = directory_write_all(op->fd, data, size);
+	int err = s3_write_memory(&op->fd, data, size);
 
 	return err ? break_off(t, err) : size;
 }
@@ -586,14 +578,14 @@ static size_t on_body(char *data, size_t one, size_t size, void *arg)
 {
 	struct transfer *t = arg;
 	struct s3_op *op = t->op;
-	bool has_content = is_content(t);
+	bool has_content = is_content(t) && side_of(op) == S3_READS;
 
 	(void)one;
 	if (has_content && op->verb == S3_GET) {
 		op->length += size;
 		XXH3_128bits_update(t->sum, data, size);
 	}
-	if (has_content && op->to_file)
+	if (has_content && op->verb == S3_GET && !op->body_max)
 		return to_file(t, data, size);
 	size_t room = (has_content ? op->body_max : ERROR_BODY_MAX) - op->body.length;
 
@@ -611,7 +603,7 @@ static bool is_part(const struct transfer *t)
 	uint64_t first, last, total;
 	char range[96], more;
 
-	if (op->length == 0 && op->to_file)
+	if (op->length == 0 && !op->body_max)
 		return false; /* no image or variant is empty */
 	if (status_of(t) == 200) {
 		op->total = op->length;
@@ -626,26 +618,26 @@ static bool is_part(const struct transfer *t)
 	       last - first + 1 == op->length && (op->length == op->part_max || last + 1 == total);
 }
 
-/* Returns whether the content is what was asked for. */
-static bool is_intact(const struct transfer *t)
+/* Returns 0 if the content is what was asked for, or as judge(). */
+static int judge_content(const struct transfer *t)
 {
 	struct s3_op *op = t->op;
 	char sum[CHECKSUM_LENGTH + 1];
 
 	if (!is_part(t))
-		return false;
-	if (op->is_right)
-		return op->is_right(op, t->sum);
+		return S3_DAMAGED;
+	if (op->judge)
+		return op->judge(op, t->sum);
 	take_field(t, SUM_HEADER, op->sum, sizeof op->sum);
 	checksum_write(t->sum, sum);
-	return strcmp(sum, op->sum) == 0;
+	return strcmp(sum, op->sum) == 0 ? 0 : S3_DAMAGED;
 }
 
 /* Returns whether the answer is the list that was asked for. */
 static bool is_list(const struct transfer *t)
 {
 	const struct s3_op *op = t->op;
-	const char *of_all = t->client->prefix;
+	const char *of_all = t->client->conf.s3_prefix;
 	char prefix[CONF_TEXT_MAX + S3_KEY_MAX], after[CONF_TEXT_MAX + S3_NAME_MAX] = "";
 
 	snprintf(prefix, sizeof prefix, "%s%s", of_all, op->key);
@@ -665,7 +657,7 @@ static bool is_usable(int64_t skew)
 
 /* An answer is written between its request and its end, which bounds the store's clock. Only an
  * answer that came soon tells that the clocks agree. */
-static void note_skew(struct s3_client *c, const struct s3_op *op)
+static void note_skew(struct client *c, const struct s3_op *op)
 {
 	time_t now = time(NULL), took = (time_t)((clock_ns() - op->began_ns) / NS_PER_S) + 1;
 	int64_t least = op->date - now, most = op->date + 1 - (now - took), skew = 0;
@@ -676,9 +668,9 @@ static void note_skew(struct s3_client *c, const struct s3_op *op)
 		skew = most;
 	if (op->date <= 0 || (!skew && took > 2))
 		return;
-	int64_t old = atomic_exchange(&c->skew_s, skew);
+	int64_t old = atomic_exchange(&c->shared.skew_s, skew);
 
-	atomic_store(&c->counters.skew_s, (uint64_t)(skew < 0 ? -skew : skew));
+	atomic_store(&c->shared.counters.skew_s, (uint64_t)(skew < 0 ? -skew : skew));
 	if (skew && !old)
 		log_warning("store: this node's clock is %" PRId64 " s %s that of %s; ends of "
 		            "images are by the latter%s",
@@ -703,16 +695,16 @@ enum verdict {
 	GONE      /* it does not answer, or says that it cannot */
 };
 
-/* Counts and logs that an attempt has failed. detail: "" without one. */
+/* Counts and logs that an attempt has failed. */
 static enum verdict failed(struct transfer *t, int err, _Atomic uint64_t *counter, const char *what,
-                           const char *detail, enum verdict verdict)
+                           enum verdict verdict)
 {
 	struct s3_op *op = t->op;
 
 	op->err = err;
 	counter_add_shared(counter);
-	log_warning("store: %s %s: %s%s%s; attempt %u of %u", method_of(op), op->key, what,
-	            *detail ? ": " : "", detail, op->attempts, S3_ATTEMPTS_MAX);
+	log_warning("store: %s %s: %s; attempt %u of %u", method_of(op), op->key, what,
+	            op->attempts, S3_ATTEMPTS_MAX);
 	return verdict;
 }
 
@@ -720,7 +712,7 @@ static enum verdict failed(struct transfer *t, int err, _Atomic uint64_t *counte
 static int state_of(const struct s3_op *op, long status, const char *code)
 {
 	if (status == 404 && strcmp(code, "NoSuchKey") == 0)
-		return op->verb == S3_GET || op->match[0] ? -ENOENT : 0;
+		return op->verb == S3_GET || op->verb == S3_DELETE || op->match[0] ? -ENOENT : 0;
 	if (status == 416 && op->at) /* another, shorter object has its place */
 		return -ENOENT;
 	if (!op->match[0])
@@ -728,49 +720,61 @@ static int state_of(const struct s3_op *op, long status, const char *code)
 	return status == 412 ? -EEXIST : status == 501 ? -EOPNOTSUPP : 0;
 }
 
-/* Returns whether the answer is of an object that has an entity tag. */
-static bool has_tag(const struct s3_op *op)
+/* Returns what an answer tells that says of itself that it is good: 0, or an error. */
+static int judge_good(const struct transfer *t)
 {
-	return op->verb == S3_DELETE || op->verb == S3_LIST || op->etag[0];
+	const struct s3_op *op = t->op;
+
+	if (op->verb == S3_DELETE)
+		return 0;
+	if (op->verb == S3_LIST)
+		return is_list(t) ? 0 : S3_DAMAGED;
+	if (!op->etag[0]) /* it is of no object */
+		return S3_DAMAGED;
+	return op->verb == S3_GET ? judge_content(t) : 0;
 }
 
 /* Judges an answer without an error of the connection: sets op->err and the results. */
 static enum verdict judge_answer(struct transfer *t)
 {
-	struct s3_counters *counters = &t->client->counters;
+	struct s3_counters *counters = &t->client->shared.counters;
 	struct s3_op *op = t->op;
-	char code[64], what[32];
+	char code[64], what[96];
 	long status = status_of(t);
 	bool is_good = op->verb == S3_DELETE ? status == 204 || status == 200 : is_content(t);
 
 	take_field(t, "ETag", op->etag, sizeof op->etag);
+	if (strncmp(op->etag, "W/", 2) ==
+	    0) /* of a proxy; only strong ones match (RFC 9110, 8.8.3) */
+		memmove(op->etag, op->etag + 2, sizeof op->etag - 2);
 	take_field(t, "Date", what, sizeof what);
 	op->date = curl.getdate(what, NULL);
 	note_skew(t->client, op);
-	if (is_good && ((op->verb == S3_GET && !is_intact(t)) || !has_tag(op) ||
-	                (op->verb == S3_LIST && !is_list(t))))
-		return failed(t, S3_DAMAGED, &counters->damaged, "the answer is not right",
-		              has_tag(op) ? "content" : "entity tag", RETRY);
-	if (is_good)
-		return DONE;
+	if (is_good) {
+		op->err = judge_good(t);
+		return op->err != S3_DAMAGED
+		               ? DONE
+		               : failed(t, S3_DAMAGED, &counters->damaged,
+		                        "the answer is not right: content or entity tag", RETRY);
+	}
 	s3_get_code(op->body.data, op->body.length, code, sizeof code);
 	op->err = state_of(op, status, code);
 	if (op->err)
 		return DONE;
-	snprintf(what, sizeof what, "status %ld", status);
+	snprintf(what, sizeof what, "status %ld%s%s", status, *code ? ": " : "", code);
 	if (status == 507 || strcmp(code, "QuotaExceeded") == 0) /* it serves what it has */
-		return failed(t, -ENOSPC, &counters->rejected, what, code, DONE);
+		return failed(t, -ENOSPC, &counters->rejected, what, DONE);
 	/* Ceph's gateway answers 408 while its disks are away, and 403 later. */
 	bool is_gone = status >= 500 || status == 403 || status == 408 || status == 429;
 
 	return failed(t, status == 409 && op->match[0] ? -EAGAIN : S3_AWAY, &counters->rejected,
-	              what, code, is_gone ? GONE : RETRY);
+	              what, is_gone ? GONE : RETRY);
 }
 
 /* Judges an attempt, with the operation's results filled in. */
 static enum verdict judge(struct transfer *t, CURLcode result)
 {
-	struct s3_counters *counters = &t->client->counters;
+	struct s3_counters *counters = &t->client->shared.counters;
 	curl_off_t modified = -1;
 
 	curl.easy_getinfo(t->easy, CURLINFO_FILETIME_T, &modified);
@@ -784,7 +788,7 @@ static enum verdict judge(struct transfer *t, CURLcode result)
 	              result == CURLE_OPERATION_TIMEDOUT ? &counters->timeouts
 	              : result == CURLE_PARTIAL_FILE     ? &counters->damaged
 	                                                 : &counters->broken,
-	              curl.easy_strerror(result), "", GONE);
+	              curl.easy_strerror(result), GONE);
 }
 
 /* ---- a store that is away ---- */
@@ -794,7 +798,8 @@ static bool breaker_succeeded(struct breaker *b)
 {
 	bool was_open = b->is_open;
 
-	*b = (struct breaker){ .is_open = false };
+	b->is_open = false;
+	b->weight = 0;
 	return was_open;
 }
 
@@ -806,32 +811,30 @@ static bool breaker_failed(struct breaker *b, unsigned weight, uint64_t began_ns
 	if (b->is_open || b->weight < BREAKER_WEIGHT || now_ns - b->first_ns < BREAKER_OPEN_NS)
 		return false;
 	b->is_open = true;
+	b->probe_ns = now_ns;
 	return true;
 }
 
 static const char *const done_by[S3_SIDES] = { [S3_READS] = "read", [S3_WRITES] = "written" };
 
-static void note_success(struct s3_client *c, enum s3_side side)
+static void note_success(struct client *c, enum s3_side side)
 {
 	if (!breaker_succeeded(&c->breaker[side]))
 		return;
-	atomic_store(&c->counters.is_away[side], false);
+	atomic_store(&c->shared.counters.is_away[side], false);
 	log_notice("store: %s answers again; serving where it is %s", c->base, done_by[side]);
 }
 
-static void note_failure(struct s3_client *c, const struct s3_op *op, CURLcode result)
+static void note_failure(struct client *c, const struct s3_op *op, CURLcode result)
 {
 	enum s3_side side = side_of(op);
-	uint64_t now = clock_ns();
+	unsigned weight = result == CURLE_OPERATION_TIMEDOUT ? BREAKER_TIMEOUT : 1;
 
-	if (!breaker_failed(&c->breaker[side],
-	                    result == CURLE_OPERATION_TIMEDOUT ? BREAKER_TIMEOUT : 1, op->began_ns,
-	                    now))
+	if (!breaker_failed(&c->breaker[side], weight, op->began_ns, clock_ns()))
 		return;
-	c->probe_ns[side] = now;
-	if (!s3_is_away(&c->counters)) /* otherwise it is the same outage */
-		counter_add_shared(&c->counters.outages);
-	atomic_store(&c->counters.is_away[side], true);
+	if (!s3_is_away(&c->shared.counters)) /* otherwise it is the same outage */
+		counter_add_shared(&c->shared.counters.outages);
+	atomic_store(&c->shared.counters.is_away[side], true);
 	log_error("store: %s does not answer as it should; responding 503 where it is %s, and "
 	          "trying again every %d ms",
 	          c->base, done_by[side], (int)(PROBE_NS / NS_PER_MS));
@@ -839,7 +842,7 @@ static void note_failure(struct s3_client *c, const struct s3_op *op, CURLcode r
 
 static void probe_done(struct s3_op *op)
 {
-	struct s3_client *c = op->arg;
+	struct client *c = op->arg;
 
 	c->probes[side_of(op)]--;
 	text_fini(&op->body);
@@ -848,7 +851,7 @@ static void probe_done(struct s3_op *op)
 
 /* Asks the store for a list of one key, or puts S3_PROBE. Its success ends the outage of the side.
  */
-static void probe(struct s3_client *c, enum s3_side side)
+static void probe(struct client *c, enum s3_side side)
 {
 	static const struct iovec content = { (void *)(uintptr_t)S3_PROBE_DATA,
 		                              sizeof S3_PROBE_DATA - 1 };
@@ -860,7 +863,6 @@ static void probe(struct s3_client *c, enum s3_side side)
 	*op = (struct s3_op){ .verb = side == S3_WRITES ? S3_PUT : S3_LIST,
 		              .piece = &content,
 		              .piece_count = 1,
-		              .type = "text/plain",
 		              .max = 1,
 		              .body_max = PROBE_BODY_MAX,
 		              .is_once = true,
@@ -871,13 +873,13 @@ static void probe(struct s3_client *c, enum s3_side side)
 		checksum_of(content.iov_base, content.iov_len, op->sum);
 	}
 	c->probes[side]++;
-	s3_client_submit(c, op);
+	s3_client_submit(&c->shared, op);
 }
 
 /* ---- attempts ---- */
 
 /* Lets the operation wait for another attempt, or ends it. */
-static void try_later(struct s3_client *c, struct s3_op *op)
+static void try_later(struct client *c, struct s3_op *op)
 {
 	uint64_t now = clock_ns(), longest = BACKOFF_NS << (op->attempts - 1);
 	int err = op->err;
@@ -885,7 +887,7 @@ static void try_later(struct s3_client *c, struct s3_op *op)
 	if (op->attempts < S3_ATTEMPTS_MAX && now < op->end_ns && !op->is_once) {
 		longest = longest < BACKOFF_MAX_NS ? longest : BACKOFF_MAX_NS;
 		op->due_ns = now + random_next(&c->random) % longest;
-		counter_add_shared(&c->counters.retried);
+		counter_add_shared(&c->shared.counters.retried);
 		err = enqueue(c, op, SIZE_MAX);
 	}
 	if (err)
@@ -895,7 +897,7 @@ static void try_later(struct s3_client *c, struct s3_op *op)
 /* Ends an attempt. The handle is free then. */
 static void end(struct transfer *t, CURLcode result)
 {
-	struct s3_client *c = t->client;
+	struct client *c = t->client;
 	struct s3_op *op = t->op;
 
 	curl.multi_remove_handle(c->multi, t->easy);
@@ -921,7 +923,7 @@ static void end(struct transfer *t, CURLcode result)
 
 static void start(struct transfer *t, struct s3_op *op)
 {
-	struct s3_client *c = t->client;
+	struct client *c = t->client;
 	struct s3_keys keys;
 
 	t->op = op;
@@ -938,7 +940,7 @@ static void start(struct transfer *t, struct s3_op *op)
 		end(t, CURLE_OK);
 }
 
-static struct transfer *find_idle(struct s3_client *c)
+static struct transfer *find_idle(struct client *c)
 {
 	unsigned i = 0;
 
@@ -948,29 +950,31 @@ static struct transfer *find_idle(struct s3_client *c)
 }
 
 /* Returns whether the operation may not be tried now. */
-static bool is_refused(const struct s3_client *c, const struct s3_op *op)
+static bool is_refused(const struct client *c, const struct s3_op *op)
 {
-	if (op->verb == S3_PUT && !s3_client_is_fit(c) && strcmp(op->key, S3_PROBE) != 0)
+	if (op->verb == S3_PUT && !atomic_load(&c->shared.is_fit) && strcmp(op->key, S3_PROBE) != 0)
 		return true;
 	return c->breaker[side_of(op)].is_open && op->done != probe_done;
 }
 
 /* Starts the probes that are due. Lowers *next_ns to the time of the next one. */
-static void probe_due(struct s3_client *c, uint64_t now, uint64_t *next_ns)
+static void probe_due(struct client *c, uint64_t now, uint64_t *next_ns)
 {
 	for (enum s3_side side = 0; side < S3_SIDES; side++) {
-		if (!c->breaker[side].is_open)
+		struct breaker *b = &c->breaker[side];
+
+		if (!b->is_open)
 			continue;
-		if (now >= c->probe_ns[side]) {
-			c->probe_ns[side] = now + PROBE_NS;
+		if (now >= b->probe_ns) {
+			b->probe_ns = now + PROBE_NS;
 			probe(c, side);
 		}
-		*next_ns = c->probe_ns[side] < *next_ns ? c->probe_ns[side] : *next_ns;
+		*next_ns = b->probe_ns < *next_ns ? b->probe_ns : *next_ns;
 	}
 }
 
 /* Starts what is due and has a handle. Returns the ms until something else is due. */
-static int start_due(struct s3_client *c)
+static int start_due(struct client *c)
 {
 	uint64_t now = clock_ns(), next_ns = now + NS_PER_S;
 	struct transfer *t;
@@ -986,14 +990,14 @@ static int start_due(struct s3_client *c)
 			start(t, op);
 			continue;
 		}
-		counter_add_shared(&c->counters.refused);
+		counter_add_shared(&c->shared.counters.refused);
 		finish(c, op, S3_AWAY);
 	}
 	return next_ns > now ? (int)((next_ns - now) / NS_PER_MS) + 1 : 0;
 }
 
 /* Ends what libcurl has ended. */
-static void end_transfers(struct s3_client *c)
+static void end_transfers(struct client *c)
 {
 	CURLMsg *message;
 	int left;
@@ -1012,24 +1016,8 @@ static void end_transfers(struct s3_client *c)
 
 /* ---- the thread ---- */
 
-static bool is_over(struct s3_client *c)
-{
-	pthread_mutex_lock(&c->lock);
-	bool is_stopping = c->is_stopping;
-
-	pthread_mutex_unlock(&c->lock);
-	return is_stopping;
-}
-
-static void stop(struct s3_client *c)
-{
-	pthread_mutex_lock(&c->lock);
-	c->is_stopping = true;
-	pthread_mutex_unlock(&c->lock);
-}
-
 /* Ends all operations. */
-static void cancel_all(struct s3_client *c)
+static void cancel_all(struct client *c)
 {
 	uint64_t ignored = 0;
 	struct s3_op *op;
@@ -1046,12 +1034,12 @@ static void cancel_all(struct s3_client *c)
 /* Runs until is_stopping. */
 static void *run(void *arg)
 {
-	struct s3_client *c = arg;
+	struct client *c = arg;
 	CURLMcode result = CURLM_OK;
 	int running;
 
 	pthread_setname_np(pthread_self(), "s3");
-	while (!is_over(c) && result == CURLM_OK) {
+	while (!c->is_stopping && result == CURLM_OK) {
 		result = curl.multi_perform(c->multi, &running);
 		end_transfers(c);
 		int wait_ms = start_due(c); /* libcurl does not wait for what is started here */
@@ -1062,7 +1050,7 @@ static void *run(void *arg)
 	if (result != CURLM_OK)
 		log_error("store: no memory for its event loop; no object can be read or written "
 		          "until the next start");
-	stop(c);
+	c->is_stopping = true;
 	cancel_all(c);
 	pool_thread_fini();
 	return NULL;
@@ -1076,58 +1064,17 @@ bool s3_is_away(const struct s3_counters *counters)
 	       atomic_load(&counters->is_away[S3_WRITES]);
 }
 
-bool s3_client_is_away(const struct s3_client *c, enum s3_side side)
-{
-	return atomic_load(&c->counters.is_away[side]) ||
-	       (side == S3_WRITES && !s3_client_is_fit(c));
-}
-
-bool s3_client_is_fit(const struct s3_client *c)
-{
-	return atomic_load(&c->is_fit);
-}
-
-void s3_client_set_fit(struct s3_client *c)
-{
-	atomic_store(&c->is_fit, true);
-}
-
-struct s3_counters *s3_client_counters(struct s3_client *c)
-{
-	return &c->counters;
-}
-
-struct s3_heads *s3_client_heads(struct s3_client *c)
-{
-	return c->heads;
-}
-
-void s3_client_end_lists(struct s3_client *c)
-{
-	if (c)
-		atomic_store(&c->are_lists_over, true);
-}
-
-bool s3_client_are_lists_over(const struct s3_client *c)
-{
-	return atomic_load(&c->are_lists_over);
-}
-
-size_t s3_client_prefix_length(const struct s3_client *c)
-{
-	return strlen(c->prefix);
-}
-
 /* ---- life ---- */
 
-void s3_client_check_keys(struct s3_client *c)
+void s3_client_check_keys(struct s3_client *shared)
 {
+	struct client *c = (struct client *)shared;
 	struct s3_keys keys;
-	int err = s3_keys_read(c->keys_path, &keys);
+	int err = s3_keys_read(c->conf.s3_credentials, &keys);
 
 	if (err && !c->has_keys_failed)
 		log_error("store.s3_credentials: cannot read %s: %s; the earlier keys stay",
-		          c->keys_path,
+		          c->conf.s3_credentials,
 		          err == -EINVAL ? "expected aws_access_key_id and aws_secret_access_key"
 		                         : strerror(-err));
 	c->has_keys_failed = err != 0;
@@ -1142,13 +1089,13 @@ void s3_client_check_keys(struct s3_client *c)
 	explicit_bzero(&keys, sizeof keys);
 }
 
-/* Takes over where the store is. Returns 0, or -errno with the reason logged. Blocks. */
-static int find_store(struct s3_client *c, const struct conf *conf)
+/* Finds out where the store is. Returns 0, or -errno with the reason logged. Blocks. */
+static int find_store(struct client *c)
 {
 	uint8_t address[NETWORK_ADDRESS_SIZE];
 	char port[8] = "";
 
-	if (!conf_endpoint_parse(conf->store.s3_endpoint, &c->endpoint))
+	if (!conf_endpoint_parse(c->conf.s3_endpoint, &c->endpoint))
 		return -EINVAL;
 	const char *host = c->endpoint.host;
 	bool is_ipv6 = strchr(host, ':') != NULL;
@@ -1158,19 +1105,13 @@ static int find_store(struct s3_client *c, const struct conf *conf)
 	snprintf(c->host, sizeof c->host, is_ipv6 ? "[%s]%s" : "%s%s", host, port);
 	snprintf(c->base, sizeof c->base, "%s://%s", c->endpoint.is_tls ? "https" : "http",
 	         c->host);
-	c->timeout_ms = conf->store.s3_timeout_ms;
-	memcpy(c->bucket, conf->store.s3_bucket, sizeof c->bucket);
-	memcpy(c->prefix, conf->store.s3_prefix, sizeof c->prefix);
-	memcpy(c->region, conf->store.s3_region, sizeof c->region);
-	memcpy(c->ca_file, conf->store.s3_ca_file, sizeof c->ca_file);
-	memcpy(c->keys_path, conf->store.s3_credentials, sizeof c->keys_path);
 	return network_parse_address(host, strlen(host), address)
 	               ? 0
 	               : s3_address_open(&c->address, &c->endpoint);
 }
 
 /* Makes a handle for each connection. Returns 0 or -ENOMEM. */
-static int make_transfers(struct s3_client *c, unsigned count)
+static int make_transfers(struct client *c, unsigned count)
 {
 	long connections = (long)count;
 
@@ -1194,11 +1135,13 @@ static int make_transfers(struct s3_client *c, unsigned count)
 
 int s3_client_open(struct s3_client **out, const struct conf *conf)
 {
-	struct s3_client *c = calloc(1, sizeof *c);
+	struct client *c = calloc(1, sizeof *c);
 
-	*out = c;
+	*out = c ? &c->shared : NULL;
 	if (!c)
 		return -ENOMEM;
+	c->conf = conf->store;
+	c->shared.prefix_length = strlen(c->conf.s3_prefix);
 	pthread_mutex_init(&c->lock, NULL);
 	c->end = &c->first;
 	c->address.fd = -1;
@@ -1206,22 +1149,21 @@ int s3_client_open(struct s3_client **out, const struct conf *conf)
 	int err = load_curl();
 
 	if (!err)
-		err = find_store(c, conf);
+		err = find_store(c);
 	if (!err)
 		err = make_transfers(c, (unsigned)conf->experiment.s3_connections);
-	if (!err)
-		err = s3_heads_new(&c->heads, conf->limits.memory_budget / HEADS_SHARE);
 	if (err) {
 		log_error("store: cannot make the client of %s: %s", conf->store.s3_endpoint,
 		          strerror(-err));
 		return err;
 	}
-	s3_client_check_keys(c);
+	s3_client_check_keys(*out);
 	return c->has_keys_failed ? -EACCES : 0;
 }
 
-int s3_client_start(struct s3_client *c)
+int s3_client_start(struct s3_client *shared)
 {
+	struct client *c = (struct client *)shared;
 	int err = c ? -pthread_create(&c->thread, NULL, run, c) : 0;
 
 	if (err)
@@ -1231,21 +1173,25 @@ int s3_client_start(struct s3_client *c)
 	return err;
 }
 
-void s3_client_stop(struct s3_client *c)
+void s3_client_stop(struct s3_client *shared)
 {
+	struct client *c = (struct client *)shared;
+
 	if (!c || !c->is_started)
 		return;
-	stop(c);
+	c->is_stopping = true;
 	curl.multi_wakeup(c->multi);
 	pthread_join(c->thread, NULL);
 	c->is_started = false;
 }
 
-void s3_client_close(struct s3_client *c)
+void s3_client_close(struct s3_client *shared)
 {
+	struct client *c = (struct client *)shared;
+
 	if (!c)
 		return;
-	s3_client_stop(c);
+	s3_client_stop(shared);
 	for (unsigned i = 0; i < c->transfer_count; i++) {
 		XXH3_freeState(c->transfer[i].sum);
 		curl.easy_cleanup(c->transfer[i].easy);
@@ -1255,7 +1201,6 @@ void s3_client_close(struct s3_client *c)
 	if (c->address.fd >= 0)
 		close(c->address.fd);
 	free(c->transfer);
-	s3_heads_free(c->heads);
 	explicit_bzero(&c->keys, sizeof c->keys);
 	pthread_mutex_destroy(&c->lock);
 	free(c);

@@ -22,10 +22,10 @@
 
 #include "base/text.h"
 #include "conf/conf.h"
+#include "s3_list.h"
 #include "store/checksum.h"
 
 #define S3_KEY_MAX 96
-#define S3_ETAG_MAX 64 /* bytes of an entity tag, with the zero */
 #define S3_ATTEMPTS_MAX 6
 
 #define S3_AWAY (-EHOSTDOWN)  /* the store does not answer, or answers wrongly */
@@ -47,33 +47,32 @@ struct s3_op {
 	unsigned max;              /* list: keys, at most 1000 */
 	const struct iovec *piece; /* put: the content; borrowed */
 	unsigned piece_count;
-	const char *type; /* put: Content-Type; static */
 	/* put, delete: "*": only if there is no such object; an entity tag: only if the object has
 	 * it (RFC 9110, 13.1); "": in any case */
 	char match[S3_ETAG_MAX];
 	/* put, and get of small objects: the checksum of the content, which the object has as
 	 * metadata; "": none */
 	char sum[CHECKSUM_LENGTH + 1];
-	/* get of a part: into a file in memory, which a busy disk does not delay, not into `body`
-	 */
-	bool to_file;
-	size_t body_max; /* get, list: of `body` */
+	/* get, list: of `body`; get: 0: into a file in memory, which a busy disk does not delay */
+	size_t body_max;
 	/* get: at most this many bytes from `at` on (RFC 9110, 14.2), to memory; 0: all */
 	uint64_t at, part_max;
-	/* get: returns whether what came is right. sum: of `content` and of what came. NULL: all of
-	 * the object came, and must have the checksum of its metadata. The client's thread. */
-	bool (*is_right)(const struct s3_op *op, const struct XXH3_state_s *sum);
+	/* get: returns what has come: 0, S3_DAMAGED, which is tried again, or another error. sum:
+	 * of `content` and of what came. NULL: all of the object came, and must have the checksum
+	 * of its metadata. The client's thread. */
+	int (*judge)(const struct s3_op *op, const struct XXH3_state_s *sum);
 	struct XXH3_state_s *content; /* of what is in front; NULL: nothing. The caller's */
 	bool is_once;                 /* it is not tried again */
 	void (*done)(struct s3_op *op);
 	void *arg;
 	/* results */
-	/* 0, -ENOENT, S3_AWAY, S3_DAMAGED, -ENOSPC, -EFBIG, -EBUSY, -ECANCELED or -errno; put with
+	/* 0, -ENOENT, S3_AWAY, S3_DAMAGED, -ENOSPC, -EFBIG, -EBUSY, -ECANCELED, -errno, or that of
+	 * judge(); put with
 	 * `match`: also -EEXIST (it does not hold), -EAGAIN (conflicts with another request),
 	 * -EOPNOTSUPP */
 	int err;
 	char etag[S3_ETAG_MAX]; /* get, put: of the object, as the store wrote it */
-	int fd;                 /* get, to_file: the caller's if err is 0, otherwise -1 */
+	int fd;                 /* get: the file, the caller's if err is 0, otherwise -1 */
 	uint64_t length;        /* get: bytes that came */
 	uint64_t total;         /* get: bytes of the object */
 	time_t modified;        /* get */
@@ -97,8 +96,15 @@ struct s3_counters {
 	_Atomic bool is_away[S3_SIDES];
 };
 
-struct s3_client;
-struct s3_heads;
+/* What others see of a client. Any thread. */
+struct s3_client {
+	struct s3_counters counters;
+	size_t prefix_length; /* of store.s3_prefix, with which listed keys begin; fixed */
+	_Atomic bool is_fit;  /* the store has shown that conditions of PUTs hold (s3_probe()) */
+	_Atomic bool has_conditional_removals; /* of s3_probe() as well */
+	_Atomic int64_t skew_s;                /* see s3_client_skew() */
+	_Atomic bool are_lists_over; /* s3_list_keys() ends after the answer that it waits for */
+};
 
 /* Makes the client, reads the keys of the account, and looks up the endpoint's addresses: also
  * while the store is away (s3_address.h). Returns 0, or -errno with the reason logged;
@@ -117,36 +123,20 @@ void s3_client_check_keys(struct s3_client *c);
 /* Starts an operation. Any thread. */
 void s3_client_submit(struct s3_client *c, struct s3_op *op);
 
-/* Starts operations, and waits until all have ended; done() is the client's. Any thread but its
- * own. */
+/* Starts the operations that have a verb, and waits until all have ended; done() is the client's.
+ * Any thread but its own. */
 void s3_client_run(struct s3_client *c, struct s3_op *ops, size_t count);
+
+/* Appends to a file in memory, which is made if *fd is -1. Returns 0 or -errno. */
+int s3_write_memory(int *fd, const char *data, size_t size);
 
 /* Returns whether reads or writes do not get an answer. Any thread. */
 bool s3_is_away(const struct s3_counters *counters);
-
-/* Returns whether operations of the side are refused. Any thread. */
-bool s3_client_is_away(const struct s3_client *c, enum s3_side side);
-
-/* Whether the store has shown that conditions of PUTs hold (s3_probe()). Any thread. */
-bool s3_client_is_fit(const struct s3_client *c);
-void s3_client_set_fit(struct s3_client *c);
-
-struct s3_counters *s3_client_counters(struct s3_client *c);
 
 /* Returns by how many seconds the store's clock is ahead of this node's, which its answers have; 0
  * if that is at most S3_SKEW_S, or more than S3_SKEW_MAX_S, or c is NULL. Any thread. */
 #define S3_SKEW_S 2
 #define S3_SKEW_MAX_S 86400
 int64_t s3_client_skew(const struct s3_client *c);
-
-/* Ends s3_list_keys() after the answer that it waits for; NULL is ignored. Any thread. */
-void s3_client_end_lists(struct s3_client *c);
-bool s3_client_are_lists_over(const struct s3_client *c);
-
-/* The heads of images that this node knows. */
-struct s3_heads *s3_client_heads(struct s3_client *c);
-
-/* Returns the bytes of store.s3_prefix, with which listed keys begin. */
-size_t s3_client_prefix_length(const struct s3_client *c);
 
 #endif

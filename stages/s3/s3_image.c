@@ -14,6 +14,7 @@
 
 #define FIRST_FORMAT "image 1 %08zu %010" PRIu64 " %s\n"
 #define FIRST_LENGTH 61
+#define ID_BEGIN "{\"id\":\""
 #define LINE_MAX (STORED_NAME_MAX + 1 + 20 + 1 + 20 + 1 + CHECKSUM_LENGTH + 1)
 
 static_assert(FIRST_LENGTH + STORED_FILES_MAX * LINE_MAX + 1 + STORED_IMAGE_MAX < S3_HEAD_MAX,
@@ -29,19 +30,20 @@ void s3_image_key(char key[S3_IMAGE_KEY_MAX], const char *id)
 
 /* ---- writing ---- */
 
-/* Returns where a file stands among the others. */
-static int rank_of(const struct store_file *file)
+/* Returns a number by which the files stand in order. */
+static size_t rank_of(const struct store_file *file)
 {
-	return strcmp(file->name, STORED_IMAGE) == 0 ? 0 : 1 + !strcmp(file->name, STORE_ORIGINAL);
+	return strcmp(file->name, STORED_IMAGE) == 0     ? 0
+	       : strcmp(file->name, STORE_ORIGINAL) == 0 ? SIZE_MAX
+	                                                 : file->size;
 }
 
 static int compare_places(const void *a, const void *b)
 {
-	const struct store_file *x = *(const struct store_file *const *)a,
-				*y = *(const struct store_file *const *)b;
-	int difference = rank_of(x) - rank_of(y);
+	size_t x = rank_of(*(const struct store_file *const *)a),
+	       y = rank_of(*(const struct store_file *const *)b);
 
-	return difference ? difference : (x->size > y->size) - (x->size < y->size);
+	return (x > y) - (x < y);
 }
 
 /* Appends the map. `at`: where image.json will be. Returns the bytes of the map. */
@@ -127,7 +129,18 @@ static bool read_map(struct s3_head *head, const char *line, const char *data, u
 	       json->at == (uint64_t)(line + 1 - data) && json->at + json->bytes == head->length;
 }
 
-int s3_head_read(struct s3_head *head, const char *data, size_t length, uint64_t total)
+/* Returns whether an image.json is that of the image: the id is its first member. A zero follows.
+ */
+static bool is_of(const char *json, const char *id)
+{
+	char own[sizeof ID_BEGIN + ULID_LENGTH + 1];
+	int length = snprintf(own, sizeof own, ID_BEGIN "%.*s\"", ULID_LENGTH, id);
+
+	return strncmp(json, own, (size_t)length) == 0;
+}
+
+int s3_head_read(struct s3_head *head, const char *id, const char *data, size_t length,
+                 uint64_t total)
 {
 	char sum[CHECKSUM_LENGTH + 1] = "", own[CHECKSUM_LENGTH + 1];
 	int first = 0;
@@ -135,9 +148,9 @@ int s3_head_read(struct s3_head *head, const char *data, size_t length, uint64_t
 	static_assert(sizeof S3_TOMBSTONE == sizeof S3_FAILED, "lists tell both by their size");
 	if (total == sizeof S3_TOMBSTONE - 1 && length == total) {
 		if (memcmp(data, S3_TOMBSTONE, length) == 0)
-			return -ENOENT;
+			return S3_IS_REMOVED;
 		if (memcmp(data, S3_FAILED, length) == 0)
-			return -ESTALE;
+			return S3_IS_FAILED;
 	}
 	sscanf(data, "image 1 %8" SCNu64 " %10" SCNu64 " %32[0-9a-f]%n", &head->length,
 	       &head->expires, sum, &first);
@@ -145,8 +158,10 @@ int s3_head_read(struct s3_head *head, const char *data, size_t length, uint64_t
 	    head->length > S3_HEAD_MAX || head->length <= FIRST_LENGTH)
 		return -EBADMSG;
 	checksum_of(data + FIRST_LENGTH, head->length - FIRST_LENGTH, own);
-	return strcmp(sum, own) == 0 && read_map(head, data + FIRST_LENGTH, data, total) ? 0
-	                                                                                 : -EBADMSG;
+	return strcmp(sum, own) == 0 && read_map(head, data + FIRST_LENGTH, data, total) &&
+	                       is_of(data + head->section[0].at, id)
+	               ? 0
+	               : -EBADMSG;
 }
 
 const struct s3_section *s3_head_find(const struct s3_head *head, const char *name)

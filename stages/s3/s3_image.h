@@ -19,6 +19,7 @@
 #ifndef DARKROOM_S3_IMAGE_H
 #define DARKROOM_S3_IMAGE_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -73,9 +74,12 @@ int s3_image_write(struct text *head, struct iovec piece[STORED_FILES_MAX],
 /* Returns whether nothing may be put for the id any more, by this node's clock alone. */
 bool s3_id_is_too_old(const char *id);
 
-/* Reads a head, with a zero behind the data, of an object of `total` bytes. Returns 0; -ENOENT or
- * -ESTALE for the mark of a removed image, or of a failed one; or -EBADMSG. */
-int s3_head_read(struct s3_head *head, const char *data, size_t length, uint64_t total);
+/* Reads the head of an image, with a zero behind the data, of an object of `total` bytes. Returns
+ * 0; S3_IS_REMOVED or S3_IS_FAILED for a mark; or -EBADMSG, also if it is of another image. */
+int s3_head_read(struct s3_head *head, const char *id, const char *data, size_t length,
+                 uint64_t total);
+#define S3_IS_REMOVED (-EIDRM)
+#define S3_IS_FAILED (-ENODATA)
 
 /* Returns the file with that name, or NULL. It is in *head. */
 const struct s3_section *s3_head_find(const struct s3_head *head, const char *name);

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/check.h"
+
 #define PLAIN "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._/"
 
 static const char *find(const char *at, const char *end, const char *what)
@@ -29,21 +31,30 @@ bool s3_list_begin(struct s3_list *l, const char *data, size_t length)
 	return is_whole != l->is_truncated;
 }
 
-/* Returns the character of an entity such as "&amp;" or "&#x20;", which the length covers; 0 for
- * one that no key needs. */
-static char read_entity(const char *text, size_t length)
+/* Writes the character of an entity such as "&amp;" or "&#x20;", which the length covers, in UTF-8.
+ * Returns its bytes; 0 for an entity that no key needs. */
+static size_t read_entity(const char *text, size_t length, char to[4])
 {
 	static const char *const names[] = { "&amp;", "&lt;", "&gt;", "&quot;", "&apos;" };
-	char entity[8] = "";
+	char entity[sizeof "&#1114111;"] = "";
 	unsigned code = 0;
 
 	memcpy(entity, text, length < sizeof entity ? length : 0);
-	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+	for (size_t i = 0; i < COUNT_OF(names); i++)
 		if (strcmp(names[i], entity) == 0)
-			return "&<>\"'"[i];
-	return sscanf(entity, entity[2] == 'x' ? "&#x%2x;" : "&#%3u;", &code) == 1 && code < 0x80
-	               ? (char)code
-	               : 0;
+			code = (unsigned char)"&<>\"'"[i];
+	if (!code)
+		(void)sscanf(entity, entity[2] == 'x' ? "&#x%6x;" : "&#%7u;", &code);
+	if (code < 0x80) {
+		to[0] = (char)code;
+		return code != 0;
+	}
+	size_t n = code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+
+	for (size_t i = n; --i > 0; code >>= 6)
+		to[i] = (char)(0x80 | (code & 0x3f));
+	to[0] = (char)(0xf00 >> n | code); /* RFC 3629, 3 */
+	return code <= 0xffu >> (n + 1) ? n : 0;
 }
 
 /* Copies a text without its entities. Returns false if it is too long, or has others. */
@@ -51,16 +62,19 @@ static bool copy_text(const char *at, const char *end, char *to, size_t size)
 {
 	size_t n = 0;
 
-	for (; at < end && n + 1 < size; at++, n++) {
+	for (; at < end; at++) {
 		const char *stop = *at == '&' ? memchr(at, ';', (size_t)(end - at)) : NULL;
+		char next[4] = { *at };
+		size_t length = stop ? read_entity(at, (size_t)(stop + 1 - at), next) : *at != '\0';
 
-		to[n] = stop ? read_entity(at, (size_t)(stop + 1 - at)) : *at;
+		if (!length || n + length >= size)
+			return false;
+		memcpy(to + n, next, length);
+		n += length;
 		at = stop ? stop : at;
-		if (!to[n])
-			break;
 	}
 	to[n] = '\0';
-	return at == end;
+	return true;
 }
 
 /* Copies the content of the next element, "" if it cannot be. Returns what follows, or NULL if
@@ -75,9 +89,9 @@ static const char *take(const char *at, const char *end, const char *begin, cons
 	return last;
 }
 
-bool s3_list_next(struct s3_list *l, char key[S3_NAME_MAX])
+bool s3_list_next(struct s3_list *l, struct s3_listed *next)
 {
-	const char *at = take(l->at, l->end, "<Key>", "</Key>", key, S3_NAME_MAX);
+	const char *at = take(l->at, l->end, "<Key>", "</Key>", next->name, S3_NAME_MAX);
 	char date[32], size[24], more; /* "2026-11-23T02:38:08.000Z" */
 	struct tm tm = { .tm_sec = 0 };
 
@@ -87,26 +101,26 @@ bool s3_list_next(struct s3_list *l, char key[S3_NAME_MAX])
 
 	(void)take(at, end, "<LastModified>", "</LastModified>", date, sizeof date);
 	(void)take(at, end, "<Size>", "</Size>", size, sizeof size);
-	(void)take(at, end, "<ETag>", "</ETag>", l->etag, sizeof l->etag);
+	(void)take(at, end, "<ETag>", "</ETag>", next->etag, sizeof next->etag);
 	l->at = at;
-	l->is_plain = strspn(key, PLAIN) == strlen(key);
-	l->modified = strptime(date, "%Y-%m-%dT%H:%M:%S", &tm) ? timegm(&tm) : 0;
-	if (sscanf(size, "%20" SCNu64 "%c", &l->size, &more) != 1)
-		l->size = UINT64_MAX;
+	next->is_plain = strspn(next->name, PLAIN) == strlen(next->name);
+	next->modified = strptime(date, "%Y-%m-%dT%H:%M:%S", &tm) ? timegm(&tm) : 0;
+	if (sscanf(size, "%20" SCNu64 "%c", &next->size, &more) != 1)
+		next->size = UINT64_MAX;
 	return true;
 }
 
 bool s3_list_is_right(const char *data, size_t length, const char *prefix, const char *after)
 {
-	char key[2][S3_NAME_MAX]; /* the last one and the next one, in turns */
+	struct s3_listed listed[2]; /* the last one and the next one, in turns */
 	struct s3_list l;
 	unsigned n = 0;
 
 	if (!s3_list_begin(&l, data, length))
 		return false;
-	for (; s3_list_next(&l, key[n % 2]); n++, after = key[(n - 1) % 2])
-		if (strncmp(key[n % 2], prefix, strlen(prefix)) != 0 ||
-		    strcmp(key[n % 2], after) <= 0)
+	for (; s3_list_next(&l, &listed[n % 2]); after = listed[n++ % 2].name)
+		if (strncmp(listed[n % 2].name, prefix, strlen(prefix)) != 0 ||
+		    strcmp(listed[n % 2].name, after) <= 0)
 			return false;
 	return n || !l.is_truncated;
 }

@@ -13,23 +13,29 @@
 #include <time.h>
 
 #define S3_NAME_MAX 1025 /* bytes of a key of any bucket, with the zero */
-
-#define S3_LIST_ETAG_MAX 64
+#define S3_ETAG_MAX 64   /* bytes of an entity tag, with the zero */
 
 struct s3_list {
-	const char *at, *end;        /* of what is left */
-	bool is_truncated;           /* there are more keys behind the last one */
-	bool is_plain;               /* of the last key that was read: only such characters */
-	time_t modified;             /* of it; 0: the store does not say */
-	uint64_t size;               /* of its object, in bytes; UINT64_MAX: it does not say */
-	char etag[S3_LIST_ETAG_MAX]; /* of it; "": it does not say */
+	const char *at, *end; /* of what is left */
+	bool is_truncated;    /* there are more keys behind the last one */
+};
+
+/* An object of a list. */
+struct s3_listed {
+	char name[S3_NAME_MAX]; /* its key, in UTF-8; "": it cannot be one */
+	const char *key;        /* the same below store.s3_prefix: of s3_list_keys(), as age_s */
+	bool is_plain;          /* the key has only such characters */
+	time_t modified;        /* 0: the store does not say */
+	time_t age_s;           /* as s3_age() */
+	uint64_t size;          /* bytes; UINT64_MAX: the store does not say */
+	char etag[S3_ETAG_MAX]; /* "": the store does not say */
 };
 
 /* Begins to read an answer. Returns false if it is not one, or not complete. */
 bool s3_list_begin(struct s3_list *l, const char *data, size_t length);
 
-/* Writes the next key, "" if it cannot be one. Returns false at the end. */
-bool s3_list_next(struct s3_list *l, char key[S3_NAME_MAX]);
+/* Reads the next object. Returns false at the end. */
+bool s3_list_next(struct s3_list *l, struct s3_listed *next);
 
 /* Returns whether it is a complete answer whose keys begin with the prefix and come after that one,
  * in order, and from which the list can go on. A gateway that knows no prefix= would have objects

@@ -40,53 +40,52 @@ time_t s3_age(const struct s3_op *op, time_t modified)
 	return modified && op->date > modified ? op->date - modified : 0;
 }
 
-void s3_count_foreign(struct s3_client *c)
-{
-	counter_add_shared(&s3_client_counters(c)->foreign);
-}
-
 /* Calls `each` with the keys of an answer, and writes the last one, of which op->after may be the
- * former value. Returns whether more is wanted, and there is more. */
-static bool read_answer(struct s3_client *c, struct s3_op *op, char last[S3_NAME_MAX],
-                        s3_key_reader *each, void *arg)
+ * former value. Returns 1 if more is wanted, and there is more; 0; or -errno. */
+static int read_answer(struct s3_client *c, struct s3_op *op, char last[S3_NAME_MAX],
+                       s3_key_reader *each, void *arg)
 {
-	size_t cut = s3_client_prefix_length(c);
-	bool is_wanted = true;
-	char key[S3_NAME_MAX];
-	struct s3_list list;
+	struct s3_listed listed;
+	struct s3_list list = { .is_truncated = false };
+	int result = op->err;
 
-	bool has_more = !op->err && s3_list_begin(&list, op->body.data, op->body.length);
-	while (has_more && is_wanted && s3_list_next(&list, key)) {
-		const struct s3_listed listed = { .key = key + cut,
-			                          .etag = list.etag,
-			                          .size = list.size,
-			                          .age_s = s3_age(op, list.modified) };
-
-		strcpy(last, key + cut);
-		if (list.is_plain && strlen(listed.key) < S3_KEY_MAX)
-			is_wanted = each(&listed, arg);
-		else
-			s3_count_foreign(c);
+	if (!op->err && s3_list_begin(&list, op->body.data, op->body.length))
+		result = S3_LIST_NEXT;
+	while (result > 0 && s3_list_next(&list, &listed)) {
+		listed.key = listed.name + c->prefix_length;
+		listed.age_s = s3_age(op, listed.modified);
+		strcpy(last, listed.key);
+		result = listed.is_plain && strlen(listed.key) < S3_KEY_MAX ? each(&listed, arg)
+		                                                            : S3_LIST_FOREIGN;
+		if (result == S3_LIST_FOREIGN)
+			counter_add_shared(&c->counters.foreign);
 	}
 	text_fini(&op->body);
-	return has_more && list.is_truncated && is_wanted;
+	return result > 0 ? list.is_truncated : result;
+}
+
+/* Asks for keys behind `last`. Returns as read_answer(). */
+static int list_page(struct s3_client *c, const char *prefix, char last[S3_NAME_MAX], unsigned max,
+                     s3_key_reader *each, void *arg)
+{
+	struct s3_op op = list_op(prefix, last, max);
+
+	s3_client_run(c, &op, 1);
+	return read_answer(c, &op, last, each, arg);
 }
 
 int s3_list_keys(struct s3_client *c, const char *prefix, unsigned max, s3_key_reader *each,
                  void *arg)
 {
 	char last[S3_NAME_MAX] = "";
-	bool has_more = true;
-	struct s3_op op;
+	int result = 1;
 
-	while (has_more) {
-		op = list_op(prefix, last, max);
-		s3_client_run(c, &op, 1);
-		has_more = read_answer(c, &op, last, each, arg);
-		if (has_more && s3_client_are_lists_over(c))
+	while (result > 0) {
+		result = list_page(c, prefix, last, max, each, arg);
+		if (result > 0 && atomic_load(&c->are_lists_over))
 			return -ECANCELED; /* a list may have no end */
 	}
-	return op.err;
+	return result;
 }
 
 /* ---- lists of images ---- */
@@ -107,26 +106,25 @@ static bool is_full(const struct store_page *page)
 }
 
 /* Adds an image in its place, if it belongs to the page. */
-static bool add_to_page(const struct s3_listed *listed, void *arg)
+static int add_to_page(const struct s3_listed *listed, void *arg)
 {
-	struct merge *m = arg;
-	struct store_page *page = m->page;
+	struct store_page *page = arg;
 	const char *id = listed->key + PREFIX_LENGTH;
 	unsigned at = page->count;
 
 	if (!ulid_is_valid(id, strlen(id)))
-		s3_count_foreign(m->client);
-	else if (listed->size != sizeof S3_TOMBSTONE - 1 &&
-	         (!page->before[0] || strcmp(id, page->before) < 0)) {
+		return S3_LIST_FOREIGN;
+	if (listed->size != sizeof S3_TOMBSTONE - 1 &&
+	    (!page->before[0] || strcmp(id, page->before) < 0)) {
 		while (at > 0 && strcmp(id, page->id[at - 1]) < 0)
 			at--;
 		if (at == page->max)
-			return true;
+			return S3_LIST_NEXT;
 		page->count += !is_full(page);
 		memmove(page->id[at + 1], page->id[at], (page->count - at - 1) * sizeof *page->id);
 		memcpy(page->id[at], id, sizeof *page->id);
 	}
-	return true;
+	return S3_LIST_NEXT;
 }
 
 /* Returns whether the shard may have further images of the page. */
@@ -139,44 +137,48 @@ static bool is_wanted(const struct merge *m, unsigned shard)
 	       (!is_full(page) || strcmp(at, page->id[page->count - 1]) < 0);
 }
 
-/* Lists some shards from `first` on, all at once. Returns behind the last one, or -errno. */
-static int list_shards(struct merge *m, unsigned first)
+/* Lists up to LISTS_AT_ONCE shards from *shard on, all at once, and sets *shard behind the last
+ * one. Returns how many had to be listed, or -errno. */
+static int list_shards(struct merge *m, unsigned *shard)
 {
-	unsigned of[LISTS_AT_ONCE], n = 0;
 	struct s3_op op[LISTS_AT_ONCE];
+	unsigned of[LISTS_AT_ONCE];
 	char prefix[PREFIX_LENGTH + 1];
-	int err = 0;
+	int n = 0, err = 0;
 
-	for (; first < S3_IMAGE_SHARDS && n < LISTS_AT_ONCE; first++)
-		if (is_wanted(m, first)) {
-			snprintf(prefix, sizeof prefix, "%.*s", (int)PREFIX_LENGTH,
-			         m->shard[first].last);
-			of[n] = first;
-			op[n++] = list_op(prefix, m->shard[first].last, m->keys);
+	for (; *shard < S3_IMAGE_SHARDS && n < LISTS_AT_ONCE; ++*shard)
+		if (is_wanted(m, *shard)) {
+			snprintf(prefix, sizeof prefix, "%s", m->shard[*shard].last);
+			of[n] = *shard;
+			op[n++] = list_op(prefix, m->shard[*shard].last, m->keys);
 		}
-	s3_client_run(m->client, op, n);
-	for (unsigned i = 0; i < n; i++) {
-		m->shard[of[i]].is_over =
-			!read_answer(m->client, &op[i], m->shard[of[i]].last, add_to_page, m);
-		err = err ? err : op[i].err;
+	s3_client_run(m->client, op, (size_t)n);
+	for (int i = 0; i < n; i++) {
+		char *last = m->shard[of[i]].last;
+		int result = read_answer(m->client, &op[i], last, add_to_page, m->page);
+
+		m->shard[of[i]].is_over = result <= 0;
+		err = result < 0 ? result : err;
 	}
-	return err ? err : (int)first;
+	return err ? err : n;
 }
 
-static bool is_any_wanted(const struct merge *m)
+/* Lists each shard that may have images of the page. Returns as list_shards(). */
+static int list_round(struct merge *m, uint64_t end_ns)
 {
 	unsigned shard = 0;
+	int result = 0, sum = 0;
 
-	while (shard < S3_IMAGE_SHARDS && !is_wanted(m, shard))
-		shard++;
-	return shard < S3_IMAGE_SHARDS;
+	for (; result >= 0 && shard < S3_IMAGE_SHARDS; sum += result)
+		result = clock_ns() < end_ns ? list_shards(m, &shard) : S3_AWAY;
+	return result < 0 ? result : sum;
 }
 
 int s3_list_images(struct s3_client *c, struct store_page *page)
 {
 	struct merge *m = pool_get(sizeof *m);
 	uint64_t end_ns = clock_ns() + LIST_MAX_NS;
-	int at = 0;
+	int result;
 
 	page->count = 0;
 	if (!m)
@@ -188,16 +190,13 @@ int s3_list_images(struct s3_client *c, struct store_page *page)
 		snprintf(m->shard[i].last, S3_NAME_MAX, S3_IMAGES "%02x/%s", i, page->after);
 	}
 	m->keys = page->max / 64 + 4;
-	for (; at >= 0 && is_any_wanted(m); m->keys = LIST_AGAIN)
-		for (at = 0; at >= 0 && at < S3_IMAGE_SHARDS;)
-			at = clock_ns() < end_ns ? list_shards(m, (unsigned)at) : S3_AWAY;
+	while ((result = list_round(m, end_ns)) > 0)
+		m->keys = LIST_AGAIN;
 	pool_put(m);
-	return at < 0 ? at : 0;
+	return result;
 }
 
 /* ---- one object ---- */
-
-static atomic_bool has_conditional_removals; /* of the store */
 
 /* Returns whether the object has the content, and its entity tag. */
 static bool is_same(struct s3_client *c, const char *key, const char *data, size_t size,
@@ -214,50 +213,39 @@ static bool is_same(struct s3_client *c, const char *key, const char *data, size
 	return is_same;
 }
 
-/* Puts it once. Returns as s3_put_if(). */
-static int put_if(struct s3_client *c, const char *key, const char *data, size_t size,
-                  const char *match, size_t match_length, char etag[S3_ETAG_MAX])
-{
-	const struct iovec content = { (void *)(uintptr_t)data, size };
-	struct s3_op op = {
-		.verb = S3_PUT, .piece = &content, .piece_count = 1, .type = "text/plain"
-	};
-
-	snprintf(op.key, sizeof op.key, "%s", key);
-	snprintf(op.match, sizeof op.match, "%.*s", (int)match_length, match);
-	checksum_of(data, size, op.sum);
-	s3_client_run(c, &op, 1);
-	text_fini(&op.body);
-	memcpy(etag, op.etag, S3_ETAG_MAX);
-	/* The answer to an earlier attempt may be lost, which has put it. libcurl also repeats
-	 * requests by itself, if a connection that it kept has ended. */
-	if (op.err == -EEXIST && is_same(c, key, data, size, etag))
-		return 0;
-	return op.err;
-}
-
 int s3_put_if(struct s3_client *c, const char *key, const char *data, size_t size,
               const char *match, char etag[S3_ETAG_MAX])
 {
 	static atomic_bool has_bare_tags; /* Relaxed: it only saves requests. */
+	const struct iovec content = { (void *)(uintptr_t)data, size };
 	size_t length = strlen(match);
-	bool is_tag = length > 2 && match[0] == '"' && match[length - 1] == '"';
+	bool is_tag = length > 2 && match[0] == '"' && match[length - 1] == '"', was_bare;
+	bool is_bare = is_tag && atomic_load_explicit(&has_bare_tags, memory_order_relaxed);
+	int err;
 
-	if (!is_tag || !atomic_load_explicit(&has_bare_tags, memory_order_relaxed)) {
-		int err = put_if(c, key, data, size, match, length, etag);
+	do {
+		struct s3_op op = { .verb = S3_PUT, .piece = &content, .piece_count = 1 };
 
-		if (!is_tag || err != -EEXIST)
-			return err;
-	}
-	/* Ceph's gateway (16) compares an entity tag without its quotes. */
-	int err = put_if(c, key, data, size, match + 1, length - 2, etag);
-
-	if (!err)
+		snprintf(op.key, sizeof op.key, "%s", key);
+		snprintf(op.match, sizeof op.match, "%.*s", (int)(length - 2 * is_bare),
+		         match + is_bare);
+		checksum_of(data, size, op.sum);
+		s3_client_run(c, &op, 1);
+		text_fini(&op.body);
+		memcpy(etag, op.etag, S3_ETAG_MAX);
+		/* The answer to an earlier attempt may be lost, which has put it. libcurl also
+		 * repeats requests by itself, if a connection that it kept has ended. */
+		err = op.err == -EEXIST && is_same(c, key, data, size, etag) ? 0 : op.err;
+		was_bare = is_bare;
+		is_bare =
+			is_tag; /* Ceph's gateway (16) compares an entity tag without its quotes. */
+	} while (err == -EEXIST && is_bare && !was_bare);
+	if (!err && was_bare)
 		atomic_store_explicit(&has_bare_tags, true, memory_order_relaxed);
 	return err;
 }
 
-static int remove_if(struct s3_client *c, const char *key, const char *match)
+int s3_remove(struct s3_client *c, const char *key, const char *match)
 {
 	struct s3_op op = { .verb = S3_DELETE };
 
@@ -265,7 +253,7 @@ static int remove_if(struct s3_client *c, const char *key, const char *match)
 	snprintf(op.match, sizeof op.match, "%s", match);
 	s3_client_run(c, &op, 1);
 	text_fini(&op.body);
-	return op.err;
+	return op.err == -ENOENT ? 0 : op.err;
 }
 
 int s3_probe(struct s3_client *c)
@@ -294,8 +282,8 @@ int s3_probe(struct s3_client *c)
 			err = -EOPNOTSUPP;
 	}
 	if (!err) /* it must not be removed */
-		atomic_store(&has_conditional_removals,
-		             remove_if(c, S3_PROBE, step[2].match) == -EEXIST);
+		atomic_store(&c->has_conditional_removals,
+		             s3_remove(c, S3_PROBE, step[2].match) == -EEXIST);
 	if (err == -EOPNOTSUPP && !atomic_exchange(&is_told, true))
 		log_error("store: it has no conditional PUTs (If-None-Match, If-Match), by which "
 		          "nodes do not overwrite or bring back each other's images; storing "
@@ -303,26 +291,20 @@ int s3_probe(struct s3_client *c)
 	return err;
 }
 
-int s3_remove(struct s3_client *c, const char *key, const char *match)
-{
-	int err = remove_if(c, key, match);
-
-	return err == -ENOENT || (*match && err == -EEXIST) ? 0 : err;
-}
-
-bool s3_has_conditional_removals(void)
-{
-	return atomic_load(&has_conditional_removals);
-}
-
 /* ---- images ---- */
 
-static bool is_head(const struct s3_op *op, const struct XXH3_state_s *sum)
+int s3_head_of(struct s3_head *head, const struct s3_op *op)
+{
+	return s3_head_read(head, op->key + PREFIX_LENGTH, op->body.data, op->body.length,
+	                    op->total);
+}
+
+static int judge_head(const struct s3_op *op, const struct XXH3_state_s *sum)
 {
 	struct s3_head head;
 
 	(void)sum;
-	return s3_head_read(&head, op->body.data, op->body.length, op->total) != -EBADMSG;
+	return s3_head_of(&head, op);
 }
 
 uint64_t s3_end_there(const struct s3_client *c, uint64_t expires)
@@ -340,22 +322,31 @@ struct s3_op s3_head_op(const char *id)
 	struct s3_op op = { .verb = S3_GET,
 		            .part_max = S3_HEAD_MAX,
 		            .body_max = S3_HEAD_MAX,
-		            .is_right = is_head };
+		            .judge = judge_head };
 
 	s3_image_key(op.key, id);
 	return op;
 }
 
-/* Reads the head of an image, with the operation's results but the body. Returns op->err, or as
- * s3_head_read(). */
+/* Reads the head of an image, with the operation's results but the body. Returns op->err. */
 static int read_head(struct s3_client *c, const char *id, struct s3_op *op, struct s3_head *head)
 {
 	*op = s3_head_op(id);
 	s3_client_run(c, op, 1);
-	int err = op->err ? op->err : s3_head_read(head, op->body.data, op->body.length, op->total);
-
+	if (!op->err)
+		(void)s3_head_of(head, op);
 	text_fini(&op->body);
-	return err;
+	return op->err;
+}
+
+/* Puts a mark in the place of what was read. Returns 0, -EEXIST if that has changed, or -errno. */
+static int put_mark(struct s3_client *c, const struct s3_op *was, const char *mark)
+{
+	char etag[S3_ETAG_MAX];
+	int err = s3_put_if(c, was->key, mark, strlen(mark), was->err == -ENOENT ? "*" : was->etag,
+	                    etag);
+
+	return err == -ENOENT ? -EEXIST : err;
 }
 
 int s3_image_remove(struct s3_client *c, const char *id, bool may_come, uint64_t *expires)
@@ -364,31 +355,27 @@ int s3_image_remove(struct s3_client *c, const char *id, bool may_come, uint64_t
 
 	*expires = 0;
 	for (unsigned i = 0; err == -EEXIST && i < REMOVALS_MAX; i++) {
-		char etag[S3_ETAG_MAX];
 		struct s3_head head;
 		struct s3_op op;
 
 		err = read_head(c, id, &op, &head); /* [D1] */
-		int former = err == -ENOENT ? s3_former_has(c, id) : 0;
-		bool is_damaged = op.err == S3_DAMAGED && op.etag[0]; /* it is removed as well */
+		bool is_absent = err == -ENOENT,
+		     is_mark = err == S3_IS_REMOVED || err == S3_IS_FAILED;
+		bool is_damaged = err == S3_DAMAGED && op.etag[0]; /* it is removed as well */
+		int former = is_absent || is_mark ? s3_former_has(c, id) : 0;
 
 		if (former < 0) {
 			err = former;
 			continue;
 		}
 		may_come = may_come && !s3_id_is_too_old(id);
-		bool is_absent = op.err == -ENOENT && (may_come || former);
-
-		if (err && !is_absent && !is_damaged) {
+		if (err && !is_damaged && !(is_absent && (may_come || former))) {
 			if (former) /* what an earlier removal has left */
 				(void)s3_former_remove(c, id);
-			return err == -ESTALE ? -ENOENT : err;
+			return is_mark ? -ENOENT : err;
 		}
 		*expires = err ? 0 : head.expires;
-		/* [D2], or [D3] if it is not there */
-		err = s3_put_if(c, op.key, S3_TOMBSTONE, sizeof S3_TOMBSTONE - 1,
-		                is_absent ? "*" : op.etag, etag);
-		err = err == -ENOENT ? -EEXIST : err; /* it has changed as well */
+		err = put_mark(c, &op, S3_TOMBSTONE); /* [D2], or [D3] if it is not there */
 	}
 	if (!err) /* the tombstone comes first, so that no copy can */
 		err = s3_former_remove(c, id);
@@ -402,20 +389,18 @@ int s3_image_fate(struct s3_client *c, const char *id, bool ends)
 	if (ends && s3_id_is_too_old(id))
 		return -ETIME;
 	for (unsigned i = 0; err == -EEXIST && i < REMOVALS_MAX; i++) {
-		char etag[S3_ETAG_MAX];
 		struct s3_head head;
 		struct s3_op op;
 		int state = read_head(c, id, &op, &head);
 
-		if (op.err && op.err != -ENOENT)
-			return op.err;
-		if (!op.err)
-			return state == -ENOENT   ? S3_REMOVED
-			       : state == -ESTALE ? S3_HAS_FAILED
-			                          : S3_THERE;
-		if (!ends)
-			return S3_ABSENT;
-		err = s3_put_if(c, op.key, S3_FAILED, sizeof S3_FAILED - 1, "*", etag); /* [K5] */
+		if (state == -ENOENT && ends)
+			err = put_mark(c, &op, S3_FAILED); /* [K5] */
+		else
+			return state == 0               ? S3_THERE
+			       : state == -ENOENT       ? S3_ABSENT
+			       : state == S3_IS_REMOVED ? S3_REMOVED
+			       : state == S3_IS_FAILED  ? S3_HAS_FAILED
+			                                : state;
 	}
 	return err == -EEXIST ? -EAGAIN : err ? err : S3_HAS_FAILED;
 }
@@ -430,17 +415,20 @@ int s3_pass_hold(struct s3_client *c, struct s3_pass *p, uint64_t patience_ns)
 
 	s3_client_run(c, &op, 1); /* [P1] */
 	text_fini(&op.body);
-	if (op.err && op.err != -ENOENT)
+	/* What others have put there is replaced in the same way; its entity tag may be unknown. */
+	bool is_there = !op.err || op.err == S3_DAMAGED || op.err == -EFBIG;
+
+	if (!is_there && op.err != -ENOENT)
 		return op.err;
-	if (!op.err && strcmp(op.etag, p->etag) != 0) {
+	if (is_there && (strcmp(op.etag, p->etag) != 0 || !p->since_ns)) {
 		memcpy(p->etag, op.etag, sizeof p->etag);
 		p->since_ns = now;
 		p->is_own = false;
 	}
-	if (!op.err && !p->is_own && now - p->since_ns < patience_ns)
+	if (is_there && !p->is_own && now - p->since_ns < patience_ns)
 		return 0;
 	ulid_new(text);
-	int err = s3_put_if(c, PASS, text, ULID_LENGTH, op.err ? "*" : op.etag, p->etag);
+	int err = s3_put_if(c, PASS, text, ULID_LENGTH, is_there ? op.etag : "*", p->etag);
 
 	p->since_ns = now;
 	p->is_own = !err;
@@ -451,44 +439,47 @@ int s3_pass_hold(struct s3_client *c, struct s3_pass *p, uint64_t patience_ns)
 
 struct looking {
 	struct s3_client *client;
-	int err, removed;
+	int removed;
 };
 
-static bool remove_old(const struct s3_listed *listed, void *arg)
+static int remove_old(const struct s3_listed *listed, void *arg)
 {
 	struct looking *l = arg;
 	const char *id = listed->key + PREFIX_LENGTH;
 
 	if (listed->size != sizeof S3_TOMBSTONE - 1 || listed->age_s < S3_TOMBSTONE_AGE_S ||
 	    !ulid_is_valid(id, strlen(id)))
-		return true;
+		return S3_LIST_NEXT;
 	/* [T1] Nothing but a tombstone can be there. So it needs no condition, which some stores
-	 * do not know, and compare otherwise than they list. */
-	l->err = s3_remove(l->client, listed->key, "");
-	l->removed += !l->err;
-	if (!l->err)
-		counter_add_shared(&s3_client_counters(l->client)->tombstones);
-	return !l->err;
+	 * do not know, and compare otherwise than they list. [M4] Without it, former objects that a
+	 * removal has left would be the image again. */
+	int err = s3_former_remove(l->client, id);
+
+	if (!err)
+		err = s3_remove(l->client, listed->key, "");
+	if (err)
+		return err;
+	l->removed++;
+	counter_add_shared(&l->client->counters.tombstones);
+	return S3_LIST_NEXT;
 }
 
 int s3_tombstones_remove(struct s3_client *c, struct s3_round *round)
 {
 	struct looking l = { .client = c };
 
-	for (unsigned i = 0; i < S3_ROUND_PAGES && !l.err; i++) {
+	for (unsigned i = 0; i < S3_ROUND_PAGES; i++) {
 		char prefix[PREFIX_LENGTH + 1];
 
 		snprintf(prefix, sizeof prefix, S3_IMAGES "%02x/", round->shard);
-		struct s3_op op = list_op(prefix, round->after, LIST_MAX);
+		int result = list_page(c, prefix, round->after, LIST_MAX, remove_old, &l);
 
-		s3_client_run(c, &op, 1);
-		bool has_more = read_answer(c, &op, round->after, remove_old, &l);
-
-		l.err = op.err ? op.err : l.err;
-		if (has_more || l.err)
+		if (result < 0)
+			return result;
+		if (result > 0)
 			continue;
 		round->after[0] = '\0';
 		round->shard = (round->shard + 1) % S3_IMAGE_SHARDS;
 	}
-	return l.err ? l.err : l.removed;
+	return l.removed;
 }

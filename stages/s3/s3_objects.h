@@ -25,17 +25,16 @@
 
 /* ---- lists ---- */
 
-struct s3_listed {
-	const char *key;  /* of letters, digits and -._/, and shorter than S3_KEY_MAX */
-	uint64_t size;    /* UINT64_MAX: the store has not told it */
-	time_t age_s;     /* as s3_age() */
-	const char *etag; /* "": the store has not told it */
+/* Gets an object whose key is plain and shorter than S3_KEY_MAX. Returns one of these, or -errno,
+ * which ends the list as well. */
+typedef int s3_key_reader(const struct s3_listed *listed, void *arg);
+enum {
+	S3_LIST_END,
+	S3_LIST_NEXT,
+	S3_LIST_FOREIGN /* the next one; this one is not of this daemon, and is counted */
 };
 
-/* Returns false to end the list. */
-typedef bool s3_key_reader(const struct s3_listed *listed, void *arg);
-
-/* Calls `each` with the keys that begin with the prefix, in order, until it returns false. max:
+/* Calls `each` with the keys that begin with the prefix, in order, until it ends the list. max:
  * keys in one answer. Returns 0 or -errno. */
 int s3_list_keys(struct s3_client *c, const char *prefix, unsigned max, s3_key_reader *each,
                  void *arg);
@@ -43,9 +42,6 @@ int s3_list_keys(struct s3_client *c, const char *prefix, unsigned max, s3_key_r
 /* Returns how many seconds before the answer an object was put, by the store's clock alone; 0: that
  * is unknown. modified: when it was put, or 0. */
 time_t s3_age(const struct s3_op *op, time_t modified);
-
-/* Counts a key that is not of this daemon. */
-void s3_count_foreign(struct s3_client *c);
 
 /* Lists the first images between the page's bounds, oldest first, by merging the lists of all
  * shards: it takes a request for each shard at least. Images may be removed meanwhile. Returns 0
@@ -68,11 +64,8 @@ int s3_put_if(struct s3_client *c, const char *key, const char *data, size_t siz
 int s3_probe(struct s3_client *c);
 
 /* Removes an object, only if it has the entity tag, as far as the store knows that condition; "":
- * whatever it is. Returns 0, also if there is none, or -errno. */
+ * whatever it is. Returns 0, also if there is none, or -errno; -EEXIST: it has another tag. */
 int s3_remove(struct s3_client *c, const char *key, const char *match);
-
-/* Returns whether s3_probe() has seen that removals can have a condition. */
-bool s3_has_conditional_removals(void);
 
 /* ---- images ---- */
 
@@ -81,8 +74,12 @@ bool s3_has_conditional_removals(void);
 uint64_t s3_end_there(const struct s3_client *c, uint64_t expires);
 uint64_t s3_end_here(const struct s3_client *c, uint64_t expires);
 
-/* Makes an operation that reads the first S3_HEAD_MAX bytes of an image, which have its head. */
+/* Makes an operation that reads the first S3_HEAD_MAX bytes of an image, which have its head. Its
+ * error may be as s3_head_read(). */
 struct s3_op s3_head_op(const char *id);
+
+/* Reads the head of what an operation has got. Returns as s3_head_read(). */
+int s3_head_of(struct s3_head *head, const struct s3_op *op);
 
 /* Removes an image by putting S3_TOMBSTONE in its place. may_come: a PUT of it may still take
  * effect, so it is removed also if it is not there. Returns 0, *expires being that of the image;

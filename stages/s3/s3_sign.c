@@ -1,6 +1,7 @@
 /* s3_sign.c - the canonical request, the string to sign, and its signature. Any thread. */
 #include "s3_sign.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,26 +16,19 @@
 static_assert(S3_HASH_MAX == 2 * SHA256_DIGEST_SIZE + 1, "in hexadecimal");
 
 #define SCOPE_MAX 128
-#define SIGNED_MAX 192 /* bytes of the names of headers */
+#define SIGNED_MAX 192    /* bytes of the names of headers */
+#define REQUEST_MAX 20480 /* bytes of a canonical request */
 #define DAY_LENGTH 8
 #define ALGORITHM "AWS4-HMAC-SHA256"
 
 void s3_escape(struct text *to, const char *text, bool keeps_slashes)
 {
-	static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
-				    "-._~";
-
-	while (*text) {
-		size_t n = strspn(text, plain);
-
-		text_put(to, text, n);
-		text += n;
-		if (*text == '/' && keeps_slashes)
-			text_puts(to, "/");
-		else if (*text)
+	for (; *text; text++)
+		if (isalnum((unsigned char)*text) || strchr("-._~", *text) ||
+		    (*text == '/' && keeps_slashes))
+			text_put(to, text, 1);
+		else
 			text_printf(to, "%%%02X", (unsigned)(unsigned char)*text);
-		text += *text != '\0';
-	}
 }
 
 void s3_date(time_t when, char date[S3_DATE_MAX])
@@ -47,11 +41,6 @@ void s3_date(time_t when, char date[S3_DATE_MAX])
 }
 
 /* ---- hashing ---- */
-
-static void hash_puts(struct sha256_ctx *hash, const char *text)
-{
-	sha256_update(hash, strlen(text), (const uint8_t *)text);
-}
 
 static void print_hex(const uint8_t digest[SHA256_DIGEST_SIZE], char hex[S3_HASH_MAX])
 {
@@ -71,103 +60,74 @@ void s3_hash(const struct iovec *piece, unsigned count, char hex[S3_HASH_MAX])
 	print_hex(digest, hex);
 }
 
-static void hmac(uint8_t key[SHA256_DIGEST_SIZE], const char *text)
+static void hmac(const void *key, size_t size, const char *text, uint8_t digest[SHA256_DIGEST_SIZE])
 {
 	struct hmac_sha256_ctx context;
 
-	hmac_sha256_set_key(&context, SHA256_DIGEST_SIZE, key);
+	hmac_sha256_set_key(&context, size, key);
 	hmac_sha256_update(&context, strlen(text), (const uint8_t *)text);
-	hmac_sha256_digest(&context, SHA256_DIGEST_SIZE, key);
+	hmac_sha256_digest(&context, SHA256_DIGEST_SIZE, digest);
+	explicit_bzero(&context, sizeof context);
 }
 
-/* Writes the key that signs requests of one day. */
-static void signing_key(const struct s3_keys *keys, const char *region, const char *day,
-                        uint8_t key[SHA256_DIGEST_SIZE])
+/* Signs the text by the key of requests of one day, "20130524". */
+static void sign_text(const struct s3_keys *keys, const char *region, const char *day,
+                      const char *text, char signature[S3_HASH_MAX])
 {
-	struct hmac_sha256_ctx context;
-	char secret[256];
-	int n = snprintf(secret, sizeof secret, "AWS4%s", keys->secret);
-	size_t length = n > 0 && (size_t)n < sizeof secret ? (size_t)n : 0;
+	const char *const step[] = { day, region, "s3", "aws4_request", text };
+	uint8_t key[SHA256_DIGEST_SIZE];
+	char secret[sizeof keys->secret + 4];
+	int size = snprintf(secret, sizeof secret, "AWS4%s", keys->secret);
 
-	hmac_sha256_set_key(&context, length, (const uint8_t *)secret);
-	hmac_sha256_update(&context, DAY_LENGTH, (const uint8_t *)day);
-	hmac_sha256_digest(&context, SHA256_DIGEST_SIZE, key);
-	hmac(key, region);
-	hmac(key, "s3");
-	hmac(key, "aws4_request");
+	hmac(secret, (size_t)size, step[0], key);
+	for (size_t i = 1; i < COUNT_OF(step); i++)
+		hmac(key, sizeof key, step[i], key);
+	print_hex(key, signature);
 	explicit_bzero(secret, sizeof secret);
-	explicit_bzero(&context, sizeof context);
 }
 
 /* ---- what is signed ---- */
 
-/* Hashes the canonical request. */
-static void hash_request(const struct s3_request *r, const char *signed_names,
+/* Hashes the canonical request. Returns false if it is too long. */
+static bool hash_request(const struct s3_request *r, const char *signed_names,
                          char hex[S3_HASH_MAX])
 {
-	uint8_t digest[SHA256_DIGEST_SIZE];
-	struct sha256_ctx hash;
+	char data[REQUEST_MAX];
+	struct text t;
 
-	sha256_init(&hash);
-	const char *const head[] = { r->method, "\n", r->path, "\n", r->query, "\n" };
-
-	for (size_t i = 0; i < sizeof head / sizeof *head; i++)
-		hash_puts(&hash, head[i]);
-	for (unsigned i = 0; i < r->header_count; i++) {
-		hash_puts(&hash, r->header[i].name);
-		hash_puts(&hash, ":");
-		hash_puts(&hash, r->header[i].value);
-		hash_puts(&hash, "\n");
-	}
-	hash_puts(&hash, "\n");
-	hash_puts(&hash, signed_names);
-	hash_puts(&hash, "\n");
-	hash_puts(&hash, r->body_hash);
-	sha256_digest(&hash, sizeof digest, digest);
-	print_hex(digest, hex);
-}
-
-static void sign_request(const struct s3_keys *keys, const struct s3_request *r,
-                         const char *signed_names, const char *date, const char *scope,
-                         char signature[S3_HASH_MAX])
-{
-	uint8_t key[SHA256_DIGEST_SIZE];
-	char hash[S3_HASH_MAX],
-		to_sign[sizeof ALGORITHM + S3_DATE_MAX + SCOPE_MAX + S3_HASH_MAX + 4];
-
-	hash_request(r, signed_names, hash);
-	snprintf(to_sign, sizeof to_sign, ALGORITHM "\n%s\n%s\n%s", date, scope, hash);
-	signing_key(keys, r->region, date, key);
-	hmac(key, to_sign);
-	print_hex(key, signature);
-}
-
-static bool write_scope(const struct s3_request *r, const char *date, char scope[SCOPE_MAX])
-{
-	int n = snprintf(scope, SCOPE_MAX, "%.*s/%s/s3/aws4_request", DAY_LENGTH, date, r->region);
-
-	return n > 0 && n < SCOPE_MAX;
+	text_init(&t, data, sizeof data);
+	text_printf(&t, "%s\n%s\n%s\n", r->method, r->path, r->query);
+	for (unsigned i = 0; i < r->header_count; i++)
+		text_printf(&t, "%s:%s\n", r->header[i].name, r->header[i].value);
+	text_printf(&t, "\n%s\n%s", signed_names, r->body_hash);
+	s3_hash(&(struct iovec){ data, t.length }, 1, hex);
+	explicit_bzero(data, t.length); /* it may have the token of temporary keys */
+	return !t.overflowed;
 }
 
 bool s3_sign(const struct s3_keys *keys, const struct s3_request *r, const char *date,
              char authorization[S3_AUTHORIZATION_MAX])
 {
-	char scope[SCOPE_MAX], names[SIGNED_MAX], signature[S3_HASH_MAX];
-	struct text list;
+	char names_data[SIGNED_MAX], sign_data[SIGNED_MAX + S3_DATE_MAX + S3_HASH_MAX],
+		scope_data[SCOPE_MAX], hash[S3_HASH_MAX], signature[S3_HASH_MAX],
+		day[DAY_LENGTH + 1];
+	struct text names, scope, to_sign, result;
 
-	text_init(&list, names, sizeof names);
-	for (unsigned i = 0; i < r->header_count; i++) {
-		text_puts(&list, i ? ";" : "");
-		text_puts(&list, r->header[i].name);
-	}
-	if (!write_scope(r, date, scope) || list.overflowed)
+	text_init(&names, names_data, sizeof names_data);
+	text_init(&scope, scope_data, sizeof scope_data);
+	text_init(&to_sign, sign_data, sizeof sign_data);
+	text_init(&result, authorization, S3_AUTHORIZATION_MAX);
+	for (unsigned i = 0; i < r->header_count; i++)
+		text_printf(&names, "%s%s", i ? ";" : "", r->header[i].name);
+	if (!hash_request(r, names_data, hash))
 		return false;
-	sign_request(keys, r, names, date, scope, signature);
-	int n = snprintf(authorization, S3_AUTHORIZATION_MAX,
-	                 ALGORITHM " Credential=%s/%s,SignedHeaders=%s,Signature=%s", keys->id,
-	                 scope, names, signature);
-
-	return n > 0 && n < S3_AUTHORIZATION_MAX;
+	snprintf(day, sizeof day, "%s", date);
+	text_printf(&scope, "%s/%s/s3/aws4_request", day, r->region);
+	text_printf(&to_sign, ALGORITHM "\n%s\n%s\n%s", date, scope_data, hash);
+	sign_text(keys, r->region, day, sign_data, signature);
+	text_printf(&result, ALGORITHM " Credential=%s/%s,SignedHeaders=%s,Signature=%s", keys->id,
+	            scope_data, names_data, signature);
+	return !names.overflowed && !scope.overflowed && !to_sign.overflowed && !result.overflowed;
 }
 
 /* ---- the keys of an account ---- */

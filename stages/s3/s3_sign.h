@@ -50,11 +50,11 @@ struct s3_header {
 /* What is signed. */
 struct s3_request {
 	const char *region;
-	const char *method; /* "GET" */
-	const char *path;   /* escaped, from its first slash */
-	const char *query;  /* escaped, sorted by name, each with "="; "": none */
-	const char *host;   /* as the Host field, with a port that is not the scheme's own */
-	const struct s3_header *header; /* sorted by name, host among them */
+	const char *method;       /* "GET" */
+	const char *path;         /* escaped, from its first slash */
+	const char *query;        /* escaped, sorted by name, each with "="; "": none */
+	const char *host;         /* as the Host field, with a port that is not the scheme's own */
+	struct s3_header *header; /* sorted by name, host among them */
 	unsigned header_count;
 	const char *body_hash; /* SHA-256 in hexadecimal, or S3_UNSIGNED */
 };

@@ -2,30 +2,37 @@
 #include "s3_stream.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <xxhash.h>
 
 #include "base/check.h"
 #include "base/pool.h"
-#include "s3_heads.h"
 #include "s3_objects.h"
 #include "store/checksum.h"
-#include "store/directory.h"
 
-#define HEADS_MAX 2 /* that are read for one GET, because the object has changed */
+#define HEADS_MAX 2           /* that are read for one GET, because the object has changed */
+#define HAS_CHANGED (-ESTALE) /* the object is not that of the head */
+
+struct known_head {
+	char id[ULID_LENGTH + 1];
+	char etag[S3_ETAG_MAX]; /* of the object */
+	time_t modified;
+	struct s3_head head;
+};
 
 struct s3_stream {
 	struct s3_client *client;
+	struct s3_heads *heads;
 	struct s3_op op; /* of the part that was read last */
 	char name[STORED_NAME_MAX];
-	struct s3_known_head known;
+	struct known_head known;
 	unsigned heads_read;
-	int state;                        /* of the head that came: as s3_head_read() */
 	const struct s3_section *section; /* of the file, in `known`; NULL: there is none */
 	uint64_t end;                     /* of what is read; from the object's beginning */
 	bool has_large;                   /* parts */
@@ -33,6 +40,60 @@ struct s3_stream {
 	void (*done)(void *arg);
 	void *arg;
 };
+
+/* ---- heads that are known ---- */
+
+/* A table with one place for an id. Pages of it are in memory when they are used. */
+struct s3_heads {
+	pthread_mutex_t lock;
+	uint64_t count;
+	struct known_head place[];
+};
+
+int s3_heads_new(struct s3_heads **out, uint64_t bytes)
+{
+	uint64_t count = bytes / sizeof(struct known_head) + 1;
+	struct s3_heads *heads = calloc(1, sizeof *heads + count * sizeof heads->place[0]);
+
+	*out = heads;
+	if (!heads)
+		return -ENOMEM;
+	pthread_mutex_init(&heads->lock, NULL);
+	heads->count = count;
+	return 0;
+}
+
+/* The end of an id is random. */
+static struct known_head *place_of(struct s3_heads *heads, const char *id)
+{
+	uint64_t bits;
+
+	memcpy(&bits, id + ULID_LENGTH - sizeof bits, sizeof bits);
+	return &heads->place[(bits ^ bits >> 29) * UINT64_C(0x9e3779b97f4a7c15) % heads->count];
+}
+
+/* Copies the head of known->id. Returns whether it is known. */
+static bool find_head(struct s3_heads *heads, struct known_head *known)
+{
+	pthread_mutex_lock(&heads->lock);
+	const struct known_head *own = place_of(heads, known->id);
+	bool is_known = strcmp(own->id, known->id) == 0;
+
+	if (is_known)
+		*known = *own;
+	pthread_mutex_unlock(&heads->lock);
+	return is_known;
+}
+
+/* Keeps a copy, which may replace another one. */
+static void keep_head(struct s3_heads *heads, const struct known_head *known)
+{
+	pthread_mutex_lock(&heads->lock);
+	*place_of(heads, known->id) = *known;
+	pthread_mutex_unlock(&heads->lock);
+}
+
+/* ---- parts ---- */
 
 static atomic_uint large_parts; /* streams that have them */
 
@@ -49,8 +110,6 @@ void s3_stream_free(void *of_stream)
 	pool_put(stream);
 }
 
-/* ---- parts ---- */
-
 /* Returns the bytes of the next part. */
 static uint64_t part_max(struct s3_stream *stream)
 {
@@ -63,29 +122,23 @@ static uint64_t part_max(struct s3_stream *stream)
 	return stream->has_large ? S3_LARGE_PART_MAX : S3_PART_MAX;
 }
 
-/* Returns whether the part is of another object than the head. */
-static bool is_other(const struct s3_stream *stream)
-{
-	return strcmp(stream->op.etag, stream->known.etag) != 0;
-}
-
-static bool part_is_right(const struct s3_op *op, const XXH3_state_t *sum)
+static int judge_part(const struct s3_op *op, const XXH3_state_t *sum)
 {
 	const struct s3_stream *stream = op->arg;
 	const struct s3_section *s = stream->section;
 	char own[CHECKSUM_LENGTH + 1];
 
-	if (is_other(stream))
-		return true; /* the caller sees it */
+	if (strcmp(op->etag, stream->known.etag) != 0)
+		return HAS_CHANGED;
 	if (op->length != op->part_max)
-		return false;
+		return S3_DAMAGED;
 	if (op->content && op->at + op->length == s->at + s->bytes) {
 		checksum_write(sum, own);
-		return strcmp(own, s->sum) == 0;
+		return strcmp(own, s->sum) == 0 ? 0 : S3_DAMAGED;
 	}
 	if (op->content)
 		XXH3_copyState(op->content, sum);
-	return true;
+	return 0;
 }
 
 /* Reads the bytes from `at` on, to the end of what is wanted or `max` of them. */
@@ -96,8 +149,8 @@ static void read_part(struct s3_stream *stream, uint64_t at, uint64_t max,
 
 	op->at = at;
 	op->part_max = stream->end - at < max ? stream->end - at : max;
-	op->to_file = true;
-	op->is_right = part_is_right;
+	op->body_max = 0;
+	op->judge = judge_part;
 	op->done = done;
 	s3_client_submit(stream->client, op);
 }
@@ -107,11 +160,7 @@ static void part_done(struct s3_op *op)
 	struct s3_stream *stream = op->arg;
 
 	text_fini(&op->body);
-	if (!op->err && is_other(stream)) {
-		close(op->fd);
-		op->err = S3_DAMAGED;
-	}
-	stream->found->fd = op->err ? op->err : op->fd;
+	stream->found->fd = op->err == HAS_CHANGED ? S3_DAMAGED : op->err ? op->err : op->fd;
 	stream->found->held = op->length;
 	stream->done(stream->arg);
 }
@@ -170,12 +219,9 @@ static void read_head(struct s3_stream *stream);
 static void first_part_done(struct s3_op *op)
 {
 	struct s3_stream *stream = op->arg;
-	bool has_changed = op->err ? op->err == -ENOENT : is_other(stream);
 
 	text_fini(&op->body);
-	if (!op->err && has_changed)
-		close(op->fd);
-	if (!has_changed)
+	if (op->err != HAS_CHANGED && op->err != -ENOENT)
 		finish(stream, op->err ? op->err : op->fd, op->length);
 	else if (stream->heads_read < HEADS_MAX)
 		read_head(stream);
@@ -200,53 +246,41 @@ static bool has_content(const struct s3_stream *stream)
 	return s && s->at + s->bytes <= stream->op.body.length;
 }
 
-static bool head_is_right(const struct s3_op *op, const XXH3_state_t *of_all)
+static int judge_head(const struct s3_op *op, const XXH3_state_t *of_all)
 {
 	struct s3_stream *stream = op->arg;
-	struct s3_head *head = &stream->known.head;
 	char sum[CHECKSUM_LENGTH + 1];
+	int err = s3_head_of(&stream->known.head, op);
 
 	(void)of_all;
-	stream->state = s3_head_read(head, op->body.data, op->body.length, op->total);
-	stream->section = stream->state ? NULL : s3_head_find(head, stream->name);
+	stream->section = err ? NULL : s3_head_find(&stream->known.head, stream->name);
 	if (!has_content(stream))
-		return stream->state != -EBADMSG;
+		return err;
 	checksum_of(op->body.data + stream->section->at, stream->section->bytes, sum);
-	return strcmp(sum, stream->section->sum) == 0;
-}
-
-/* Returns the file, which came with the head, in a file in memory; or -errno. */
-static int copy_content(const struct s3_stream *stream)
-{
-	int fd = memfd_create("s3", MFD_CLOEXEC);
-
-	if (fd < 0)
-		return -errno;
-	int err = directory_write_all(fd, stream->op.body.data + stream->section->at,
-	                              stream->section->bytes);
-
-	if (err)
-		close(fd);
-	return err ? err : fd;
+	return strcmp(sum, stream->section->sum) == 0 ? 0 : S3_DAMAGED;
 }
 
 static void head_done(struct s3_op *op)
 {
 	struct s3_stream *stream = op->arg;
-	int err = op->err ? op->err : stream->state == -ESTALE ? -ENOENT : stream->state;
+	int err = op->err == S3_IS_REMOVED || op->err == S3_IS_FAILED ? -ENOENT : op->err;
 
 	if (!err) {
 		memcpy(stream->known.etag, op->etag, sizeof op->etag);
 		stream->known.modified = op->modified;
-		s3_heads_keep(s3_client_heads(stream->client), &stream->known);
+		keep_head(stream->heads, &stream->known);
 		err = stream->section ? 0 : -ENOENT;
 	}
+	const struct s3_section *s = stream->section;
 	bool is_here = !err && has_content(stream);
-	int fd = is_here ? copy_content(stream) : err;
 
+	if (is_here)
+		err = s3_write_memory(&op->fd, op->body.data + s->at, s->bytes);
+	if (is_here && err && op->fd >= 0)
+		close(op->fd);
 	text_fini(&op->body);
 	if (is_here || err)
-		finish(stream, fd, fd >= 0 ? stream->section->bytes : 0);
+		finish(stream, err ? err : op->fd, s ? s->bytes : 0);
 	else
 		read_section(stream);
 }
@@ -259,13 +293,12 @@ static void read_head(struct s3_stream *stream)
 	stream->heads_read++;
 	op->at = 0;
 	op->part_max = op->body_max = is_json ? S3_HEAD_MAX : S3_FIRST_MAX;
-	op->to_file = false;
-	op->is_right = head_is_right;
+	op->judge = judge_head;
 	op->done = head_done;
 	s3_client_submit(stream->client, op); /* [R1] */
 }
 
-void s3_stream_find(struct s3_client *c, const char *id, const char *name,
+void s3_stream_find(struct s3_client *c, struct s3_heads *heads, const char *id, const char *name,
                     struct store_found *found, void (*done)(void *arg), void *arg)
 {
 	struct s3_stream *stream = pool_get(sizeof *stream);
@@ -281,6 +314,7 @@ void s3_stream_find(struct s3_client *c, const char *id, const char *name,
 	XXH3_128bits_reset(content);
 	*stream = (struct s3_stream){
 		.client = c,
+		.heads = heads,
 		.op = { .verb = S3_GET, .content = content, .arg = stream },
 		.found = found,
 		.done = done,
@@ -290,7 +324,7 @@ void s3_stream_find(struct s3_client *c, const char *id, const char *name,
 	snprintf(stream->name, sizeof stream->name, "%s", name);
 	snprintf(stream->known.id, sizeof stream->known.id, "%s", id);
 	/* What image.json says is also whether the image is there. */
-	if (strcmp(name, STORED_IMAGE) != 0 && s3_heads_find(s3_client_heads(c), &stream->known))
+	if (strcmp(name, STORED_IMAGE) != 0 && find_head(heads, &stream->known))
 		stream->section = s3_head_find(&stream->known.head, name);
 	if (stream->section)
 		read_section(stream);

@@ -24,11 +24,17 @@
 struct s3_client;
 struct s3_stream;
 
+/* Makes a table of the heads that were read last, so that a variant needs one request. A head tells
+ * nothing of whether the image still exists: the answer to the next request does, by its entity
+ * tag. bytes: of memory, at most. Returns 0 or -ENOMEM; the owner calls free(). */
+struct s3_heads;
+int s3_heads_new(struct s3_heads **heads, uint64_t bytes);
+
 /* Looks for a file of an image, and fills in *found: found->fd has the first part, or is -errno as
  * of struct s3_op. found->stream has the others, and is NULL if there are none. found->is_spooled
  * stays as it is; if it is set, the store is not away but has no such file. done() is called on the
  * client's thread. Does not block; any thread. */
-void s3_stream_find(struct s3_client *c, const char *id, const char *name,
+void s3_stream_find(struct s3_client *c, struct s3_heads *heads, const char *id, const char *name,
                     struct store_found *found, void (*done)(void *arg), void *arg);
 
 /* From now on reads the bytes from `at` to `end` only. While no part is being read; any thread. */

@@ -14,11 +14,13 @@
 #include "s3/s3_client.h"
 #include "s3/s3_former.h"
 #include "s3/s3_objects.h"
+#include "s3/s3_stream.h"
 #include "store/directory.h"
 #include "store/spool.h"
 #include "store/stored_image.h"
 
 #define BLOCK_SIZE 4096 /* of most file systems; a directory and a note take one each */
+#define HEADS_SHARE 64  /* of limits.memory_budget that one of the heads of images may take */
 #define HIDDEN 10       /* characters of an id, with 50 random bits */
 #define TEXT_MAX ((size_t)STORED_LIST_MAX * (STORED_IMAGE_MAX + 2))
 
@@ -173,6 +175,8 @@ int storage_open(struct storage *st, struct store *files, const struct conf *con
 	if (conf->store.kind == CONF_STORE_S3) {
 		st->class = &store_of_objects;
 		err = s3_client_open(&st->objects, conf);
+		if (!err)
+			err = s3_heads_new(&st->heads, conf->limits.memory_budget / HEADS_SHARE);
 	}
 	struct spooling *spooling = &st->spooling;
 
@@ -189,7 +193,9 @@ int storage_open(struct storage *st, struct store *files, const struct conf *con
 void storage_close(struct storage *st)
 {
 	s3_client_close(st->objects);
+	free(st->heads);
 	st->objects = NULL;
+	st->heads = NULL;
 	store_close(st->files);
 }
 
@@ -205,8 +211,8 @@ int storage_tick(struct storage *st)
 
 bool storage_is_away(const struct storage *st)
 {
-	return st->objects && (s3_client_is_away(st->objects, S3_READS) ||
-	                       s3_client_is_away(st->objects, S3_WRITES));
+	return st->objects &&
+	       (s3_is_away(&st->objects->counters) || !atomic_load(&st->objects->is_fit));
 }
 
 int storage_check_room(struct storage *st, uint64_t floor, bool is_spooled, uint64_t *free_bytes)
@@ -214,7 +220,10 @@ int storage_check_room(struct storage *st, uint64_t floor, bool is_spooled, uint
 	bool needs_files = !st->class->is_shared || (is_spooled && st->spooling.is_on);
 
 	if (!needs_files)
-		return s3_client_is_away(st->objects, S3_WRITES) ? S3_AWAY : 0;
+		return atomic_load(&st->objects->counters.is_away[S3_WRITES]) ||
+		                       !atomic_load(&st->objects->is_fit)
+		               ? S3_AWAY
+		               : 0;
 	if (st->spooling.has_limit &&
 	    atomic_load_explicit(&st->spooling.bytes, memory_order_relaxed) >=
 	            st->spooling.max_bytes)
@@ -231,14 +240,14 @@ uint64_t storage_look(struct storage *st, bool is_spooled)
 
 int storage_examine(struct storage *st)
 {
-	if (!st->objects || s3_client_is_fit(st->objects))
+	if (!st->objects || atomic_load(&st->objects->is_fit))
 		return 0;
 	int err = s3_probe(st->objects);
 
 	if (!err)
 		err = s3_former_look(st->objects);
 	if (!err)
-		s3_client_set_fit(st->objects);
+		atomic_store(&st->objects->is_fit, true);
 	if (!err && st->is_doubtful)
 		log_notice("store: it has conditional PUTs; storing images");
 	else if (err && err != -EOPNOTSUPP && !st->is_doubtful)

@@ -42,6 +42,7 @@ struct storage {
 	const struct store_class *class;
 	struct store *files;       /* borrowed; with an S3 store, they are its spool */
 	struct s3_client *objects; /* NULL: there is no S3 store */
+	struct s3_heads *heads;    /* of its images */
 	bool is_doubtful;          /* of storage_examine(), which alone uses it */
 	struct spooling spooling;
 };

@@ -36,13 +36,12 @@ static void write_expiry_key(char key[S3_KEY_MAX], const char *id, uint64_t expi
 	snprintf(key, S3_KEY_MAX, S3_EXPIRY "%s", name);
 }
 
-/* Of one put(). */
+/* Of one put(), each by its item. */
 struct putting {
-	struct s3_op op[ITEMS_MAX];
+	struct s3_op op[ITEMS_MAX]; /* without a verb: nothing is put */
 	struct text head[ITEMS_MAX];
 	struct iovec piece[ITEMS_MAX][STORED_FILES_MAX];
 	uint64_t expires[ITEMS_MAX]; /* by the store's clock */
-	unsigned of[ITEMS_MAX];      /* the item of an operation */
 };
 
 /* Notes when images end, before they can be there. A note without an image does no harm. */
@@ -51,23 +50,19 @@ static void put_notes(struct storage *st, struct putting *p, struct store_item *
 {
 	static const char note[] = "expires\n"; /* some stores refuse an empty object */
 	const struct iovec content = { (void *)(uintptr_t)note, sizeof note - 1 };
-	struct s3_op *ops = p->op;
-	unsigned of[ITEMS_MAX], n = 0;
 
 	for (unsigned i = 0; i < count; i++) {
 		p->expires[i] = s3_end_there(st->objects, items[i].expires);
 		if (!items[i].expires)
 			continue;
-		ops[n] = (struct s3_op){
-			.verb = S3_PUT, .type = "text/plain", .piece = &content, .piece_count = 1
-		};
-		write_expiry_key(ops[n].key, items[i].id, p->expires[i]);
-		of[n++] = i;
+		p->op[i] = (struct s3_op){ .verb = S3_PUT, .piece = &content, .piece_count = 1 };
+		write_expiry_key(p->op[i].key, items[i].id, p->expires[i]);
 	}
-	s3_client_run(st->objects, ops, n);
-	for (unsigned k = 0; k < n; k++) {
-		items[of[k]].err = ops[k].err;
-		text_fini(&ops[k].body);
+	s3_client_run(st->objects, p->op, count);
+	for (unsigned i = 0; i < count; i++) {
+		items[i].err = p->op[i].err;
+		text_fini(&p->op[i].body);
+		p->op[i].verb = 0;
 	}
 }
 
@@ -83,38 +78,31 @@ static int look_at_other(struct storage *st, const char *id)
 static void put_images(struct storage *st, struct putting *p, struct store_item *items,
                        unsigned count)
 {
-	unsigned n = 0;
-
 	for (unsigned i = 0; i < count; i++) {
+		text_init_growable(&p->head[i], S3_HEAD_MAX + 1);
 		if (!items[i].err && s3_id_is_too_old(items[i].id)) /* [U3] */
 			items[i].err = -ETIME;
 		if (items[i].err)
 			continue;
-		text_init_growable(&p->head[n], S3_HEAD_MAX + 1);
-		int pieces = s3_image_write(&p->head[n], p->piece[n], &items[i], p->expires[i]);
+		int pieces = s3_image_write(&p->head[i], p->piece[i], &items[i], p->expires[i]);
 
-		if (pieces < 0) {
-			items[i].err = pieces;
-			text_fini(&p->head[n]);
+		items[i].err = pieces < 0 ? pieces : 0;
+		if (pieces < 0)
 			continue;
-		}
-		p->op[n] = (struct s3_op){ .verb = S3_PUT,
-			                   .type = "application/octet-stream",
+		p->op[i] = (struct s3_op){ .verb = S3_PUT,
 			                   .match = "*",
-			                   .piece = p->piece[n],
+			                   .piece = p->piece[i],
 			                   .piece_count = (unsigned)pieces };
-		s3_image_key(p->op[n].key, items[i].id);
-		p->of[n++] = i;
+		s3_image_key(p->op[i].key, items[i].id);
 	}
-	s3_client_run(st->objects, p->op, n); /* [U1] */
-	for (unsigned k = 0; k < n; k++) {
-		struct store_item *item = &items[p->of[k]];
+	s3_client_run(st->objects, p->op, count); /* [U1] */
+	for (unsigned i = 0; i < count; i++) {
+		int err = p->op[i].err == -EEXIST ? look_at_other(st, items[i].id) : p->op[i].err;
 
-		item->err = p->op[k].err == -EEXIST ? look_at_other(st, item->id) : p->op[k].err;
-		if (item->err == -ENOENT) /* it tells nothing of files */
-			item->err = S3_AWAY;
-		text_fini(&p->op[k].body);
-		text_fini(&p->head[k]);
+		if (!items[i].err) /* -ENOENT tells nothing of files */
+			items[i].err = err == -ENOENT ? S3_AWAY : err;
+		text_fini(&p->op[i].body);
+		text_fini(&p->head[i]);
 	}
 }
 
@@ -126,6 +114,7 @@ static void put(struct storage *st, struct store_item *items, unsigned count)
 	for (unsigned i = 0; i < count; i++)
 		items[i].err = p ? 0 : -ENOMEM;
 	if (p) {
+		memset(p->op, 0, sizeof p->op);
 		put_notes(st, p, items, count);
 		put_images(st, p, items, count);
 	}
@@ -134,13 +123,13 @@ static void put(struct storage *st, struct store_item *items, unsigned count)
 
 /* ---- reading ---- */
 
-/* Calls the reader with image.json and a zero behind it, unless the image is removed. */
+/* Calls the reader with image.json and a zero behind it. */
 static void give_json(struct s3_client *c, struct s3_op *op, storage_reader *reader, void *arg)
 {
 	const struct s3_section *json;
 	struct s3_head head;
 
-	if (s3_head_read(&head, op->body.data, op->body.length, op->total))
+	if (s3_head_of(&head, op))
 		return;
 	json = &head.section[0];
 	op->body.data[json->at + json->bytes] = '\0';
@@ -175,7 +164,8 @@ static int read_images(struct storage *st, char (*id)[ULID_LENGTH + 1], unsigned
 			read_former(st, &ops[i], id[i]);
 		if (!ops[i].err)
 			give_json(st->objects, &ops[i], reader, arg);
-		else if (ops[i].err != -ENOENT)
+		else if (ops[i].err != -ENOENT && ops[i].err != S3_IS_REMOVED &&
+		         ops[i].err != S3_IS_FAILED)
 			err = ops[i].err;
 		text_fini(&ops[i].body);
 	}
@@ -210,31 +200,26 @@ static int remove_image(struct storage *st, const char *id)
 }
 
 struct due_list {
-	struct s3_client *client;
 	struct expiry_due *due;
 	unsigned max, count;
 	uint64_t now;
 };
 
-static bool add_due(const struct s3_listed *listed, void *arg)
+static int add_due(const struct s3_listed *listed, void *arg)
 {
 	struct due_list *list = arg;
 	struct expiry_due *due = &list->due[list->count];
 
-	if (!expiry_read_name(listed->key + sizeof S3_EXPIRY - 1, due)) {
-		s3_count_foreign(list->client);
-		return true;
-	}
-	if (due->expires > list->now)
-		return false;
-	return ++list->count < list->max;
+	if (!expiry_read_name(listed->key + sizeof S3_EXPIRY - 1, due))
+		return S3_LIST_FOREIGN;
+	if (due->expires > list->now || ++list->count == list->max)
+		return S3_LIST_END;
+	return S3_LIST_NEXT;
 }
 
 static int list_expired(struct storage *st, uint64_t now, struct expiry_due *due, unsigned max)
 {
-	struct due_list list = {
-		.client = st->objects, .due = due, .max = max, .now = s3_end_there(st->objects, now)
-	};
+	struct due_list list = { .due = due, .max = max, .now = s3_end_there(st->objects, now) };
 	int err = s3_list_keys(st->objects, S3_EXPIRY, max, add_due, &list);
 
 	return err ? err : (int)list.count;
@@ -262,7 +247,7 @@ static void find(struct storage *st, const char *id, const char *name, struct st
 {
 	/* Before the store is asked: an image leaves the spool after it is stored. */
 	found->is_spooled = spooling_has(st, id);
-	s3_stream_find(st->objects, id, name, found, done, arg);
+	s3_stream_find(st->objects, st->heads, id, name, found, done, arg);
 }
 
 /* ---- records of keys ---- */
@@ -333,33 +318,32 @@ static int fate(struct storage *st, const char *id, bool ends)
 struct old_keys {
 	struct s3_client *client;
 	time_t age_s;
-	int err;
 };
 
-static bool remove_old(const struct s3_listed *listed, void *arg)
+static int remove_old(const struct s3_listed *listed, void *arg)
 {
 	struct old_keys *old = arg;
 	const char *name = listed->key + sizeof KEYS - 1;
 
 	if (strlen(name) != KEY_NAME_LENGTH || strspn(name, "0123456789abcdef") != KEY_NAME_LENGTH)
-		s3_count_foreign(old->client);
-	else if (listed->age_s > old->age_s)
-		old->err = s3_remove(old->client, listed->key, listed->etag); /* [K7] */
-	return !old->err;
+		return S3_LIST_FOREIGN;
+	int err = listed->age_s > old->age_s ? s3_remove(old->client, listed->key, listed->etag)
+	                                     : 0; /* [K7] */
+
+	return err && err != -EEXIST ? err : S3_LIST_NEXT;
 }
 
 /* Without a condition, a record could go that a client has made again meanwhile. */
 static void key_sweep(struct storage *st, unsigned shard, uint64_t before)
 {
-	struct old_keys old = { st->objects, time(NULL) - (time_t)before, 0 };
+	struct old_keys old = { st->objects, time(NULL) - (time_t)before };
 	char prefix[S3_KEY_MAX];
 
-	if (!s3_has_conditional_removals())
+	if (!atomic_load(&st->objects->has_conditional_removals))
 		return;
 	snprintf(prefix, sizeof prefix, KEYS "%02x", shard & 0xff);
 	int err = s3_list_keys(st->objects, prefix, KEYS_AT_ONCE, remove_old, &old);
 
-	err = err ? err : old.err;
 	if (err)
 		log_warning(
 			"expire: cannot remove old records of Idempotency-Keys: %s; trying again "

@@ -37,3 +37,17 @@ def files_of(content):
         files[name] = content[int(at):int(at) + int(size)]
         assert sum_of(files[name]) == total and len(files[name]) == int(size)
     return files
+
+
+def renamed(content, ident, other):
+    """Returns the object of an image as that of another one, with right checksums of its head."""
+    first, rest = content.split(b"\n", 1)
+    *words, _ = first.split(b" ")
+    length = int(words[2]) - len(first) - 1
+    head, files = rest[:length].replace(ident.encode(), other.encode()), rest[length:]
+    lines, document = head.split(b"\n\n", 1)
+    document, _ = document.rsplit(b',"xxh128":"', 1)
+    document += f',"xxh128":"{sum_of(document)}"}}}}\n'.encode()
+    lines = lines.replace(lines.split(b"\n")[0].split(b" ")[3], sum_of(document).encode())
+    head = lines + b"\n\n" + document
+    return b" ".join([*words, sum_of(head).encode()]) + b"\n" + head + files

@@ -213,6 +213,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if status != 204:
             headers = {"Content-Length": str(len(content)), **headers}
         for name, value in headers.items():
+            if name == "ETag" and self.server.store.is_weak:
+                value = "W/" + value
             data += f"{name}: {value}\r\n".encode()
         data += b"\r\n" + content
         self.server.store.longest = max(self.server.store.longest, len(data))
@@ -248,6 +250,7 @@ class Store:
         self.longest = 0
         self.is_plain = False  # without conditional PUT
         self.ignores = ()      # headers of PUT, in lower case; "if-match-delete": of DELETE
+        self.is_weak = False   # entity tags in answers, as behind a proxy that compresses
         self.tag_quotes = ""   # '"': If-Match has none of them, as at Ceph's gateway
         self.ahead_s = 0       # of its clock
         self.address, self.port = "127.0.0.1", 0

@@ -166,6 +166,29 @@ def test_damaged_object_is_not_served(begin, store):
         check_stored(daemon, image)
 
 
+def test_object_of_another_image_is_not_served(begin, store):
+    daemon = begin()
+    one, two = daemon.image(SMALL), daemon.image(TINY)
+    content = stored(store)[two["id"]]
+    change(store, one, lambda _: content)
+    check_stored(daemon, two)
+    for url in (one["url"], one["variants"]["thumb"]["url"]):
+        assert daemon.get(url).status == 503
+    assert remove(daemon, one).status == 204
+    assert list(stored(store)) == [two["id"]]
+
+
+def test_entity_tags_that_a_proxy_makes_weak(begin, store):
+    store.is_weak = True
+    daemon = begin()
+    key = [("Idempotency-Key", '"a"')]
+    image = daemon.image(SMALL, headers=key)
+    assert daemon.image(SMALL, headers=key)["id"] == image["id"]
+    check_stored(daemon, image)
+    assert remove(daemon, image).status == 204
+    assert not stored(store) and daemon.get(image["url"]).status == 404
+
+
 def test_damaged_object_can_be_removed(begin, store):
     """By a client, and by the sweep, which goes on."""
     daemon = begin("store.sweep_interval=100ms")

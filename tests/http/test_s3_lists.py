@@ -55,7 +55,7 @@ def test_list_that_does_not_go_on_ends(begin, store):
     others = itertools.islice((ident for ident in (f"01J{i:023d}" for i in itertools.count())
                                if s3_image.key_of(ident).startswith(shard)), 8)
     for ident in others:
-        add(store, shard + ident, content=content)
+        add(store, shard + ident, content=s3_image.renamed(content, image["id"], ident))
     answer_lists(store, page=2, **{"start-after": ""})
     assert is_away(daemon.get("/images"))
     assert figures(daemon)["damaged"] >= 6

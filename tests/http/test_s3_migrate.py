@@ -169,6 +169,20 @@ def test_a_removed_image_does_not_come_back(begin, make, migrate, store):
     assert [daemon.get(image["url"]).status for image in images] == [404, 404]
 
 
+def test_a_tombstone_goes_after_the_former_objects(begin, make, store):
+    """Otherwise the image would be there again."""
+    images, _ = make(2)
+    with store.lock:
+        for image in images:
+            store.objects["a/b/" + s3_image.key_of(image["id"])] = (s3_image.REMOVED, {},
+                                                                    time.time() - 31 * DAY)
+    store.fail_once("DELETE", "a/b/image/", status=400, code="InvalidRequest")
+    daemon = begin("store.sweep_interval=100ms")
+    assert eventually(lambda: not store.keys("image/"), 60)
+    assert not former(store)
+    assert [daemon.get(image["url"]).status for image in images] == [404, 404]
+
+
 def test_a_delete_of_a_former_image(begin, make, migrate, store):
     images, _ = make(2)
     daemon = begin()

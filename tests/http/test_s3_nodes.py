@@ -4,6 +4,7 @@ killed at the worst moment, and when the store does a request late, twice, or wi
 import contextlib
 import signal
 import threading
+import time
 
 import pytest
 
@@ -262,6 +263,17 @@ def test_one_node_makes_the_passes(begin, store):
     image = nodes[0].image(TINY, headers=[("X-Expires-After", "1")])
     assert eventually(lambda: image["id"] not in stored(store), 30)
     assert eventually(lambda: sum(now > then + 20 for now, then in zip(lists(), before)) == 1)
+
+
+@pytest.mark.parametrize("content", [b"", b"x" * 26, b"x" * 100000], ids=len)
+def test_what_others_put_in_the_place_of_the_passes_is_replaced(begin, store, content):
+    with store.lock:
+        store.objects["a/b/pass"] = (content, {}, time.time())
+    daemon = begin("store.sweep_interval=100ms")
+    image = daemon.image(SMALL, headers=[("X-Expires-After", "1")])
+    assert eventually(lambda: image["id"] not in stored(store))
+    with store.lock:
+        assert len(store.objects["a/b/pass"][0]) == 26 and store.objects["a/b/pass"][0] != content
 
 
 @pytest.mark.parametrize("has_key", [False, True])

@@ -100,14 +100,14 @@ static void migrate_batch(struct migration *m)
 	store_progress_show(&m->progress, false);
 }
 
-static bool add_key(const struct s3_listed *listed, void *arg)
+static int add_key(const struct s3_listed *listed, void *arg)
 {
 	const char *id = listed->key + sizeof S3_FORMER_FILES - 1;
 	struct migration *m = arg;
 
 	if (strcspn(id, "/") != ULID_LENGTH || !ulid_is_valid(id, ULID_LENGTH))
-		s3_count_foreign(m->client);
-	else if (memcmp(id, m->last, ULID_LENGTH) != 0) {
+		return S3_LIST_FOREIGN;
+	if (memcmp(id, m->last, ULID_LENGTH) != 0) {
 		memcpy(m->last, id, ULID_LENGTH);
 		m->progress.all += m->counts;
 		if (m->prints)
@@ -119,7 +119,7 @@ static bool add_key(const struct s3_listed *listed, void *arg)
 		if (m->count == BATCH_MAX)
 			migrate_batch(m);
 	}
-	return !atomic_load(&m->is_stopped);
+	return atomic_load(&m->is_stopped) ? S3_LIST_END : S3_LIST_NEXT;
 }
 
 /* Counts the images, and then copies them. Returns 0 or -errno. */
@@ -130,7 +130,7 @@ static int migrate(struct migration *m, bool is_dry)
 	if (!err)
 		err = s3_probe(m->client);
 	if (!err)
-		s3_client_set_fit(m->client);
+		atomic_store(&m->client->is_fit, true);
 	m->counts = true;
 	m->prints = is_dry;
 	if (!err)

@@ -13,6 +13,7 @@
 #include "store/checksum.h"
 
 #define ID "01K0000000000000000000000A"
+#define JSON "{\"id\":\"" ID "\"}\n"
 #define OBJECT_MAX 4096
 
 static char sums[4][CHECKSUM_LENGTH + 1];
@@ -25,7 +26,7 @@ static int make(void **state)
 	struct store_file file[] = { { "original.jpg", "original", 8, sums[0] },
 		                     { "wide.jpg", "wide picture", 12, sums[1] },
 		                     { "thumb.jpg", "thumb", 5, sums[2] },
-		                     { "image.json", "{\"id\":1}\n", 9, sums[3] } };
+		                     { "image.json", JSON, sizeof JSON - 1, sums[3] } };
 	const struct store_item item = { .id = ID, .file = file, .file_count = 4 };
 	struct iovec piece[STORED_FILES_MAX];
 	struct text head;
@@ -52,7 +53,7 @@ static void files_are_found_in_their_order(void **state)
 	struct s3_head head;
 
 	(void)state;
-	assert_int_equal(s3_head_read(&head, object, length, length), 0);
+	assert_int_equal(s3_head_read(&head, ID, object, length, length), 0);
 	assert_int_equal(head.count, 4);
 	assert_int_equal(head.expires, 1700000000);
 	for (unsigned i = 0; i < 4; i++)
@@ -69,18 +70,18 @@ static void a_head_needs_no_more_than_itself(void **state)
 	struct s3_head head;
 
 	(void)state;
-	assert_int_equal(s3_head_read(&head, object, length, length), 0);
+	assert_int_equal(s3_head_read(&head, ID, object, length, length), 0);
 	for (size_t n = 0; n <= length; n++) {
 		char part[OBJECT_MAX];
 		struct s3_head other;
 
 		memcpy(part, object, n);
 		part[n] = '\0';
-		assert_int_equal(s3_head_read(&other, part, n, length),
+		assert_int_equal(s3_head_read(&other, ID, part, n, length),
 		                 n < head.length ? -EBADMSG : 0);
 		/* of an object that is shorter or longer */
-		assert_int_equal(s3_head_read(&other, part, n, length + 1), -EBADMSG);
-		assert_int_equal(s3_head_read(&other, part, n, n + (n == length)), -EBADMSG);
+		assert_int_equal(s3_head_read(&other, ID, part, n, length + 1), -EBADMSG);
+		assert_int_equal(s3_head_read(&other, ID, part, n, n + (n == length)), -EBADMSG);
 	}
 }
 
@@ -89,14 +90,26 @@ static void a_changed_head_is_damaged(void **state)
 	struct s3_head head, other;
 
 	(void)state;
-	assert_int_equal(s3_head_read(&head, object, length, length), 0);
+	assert_int_equal(s3_head_read(&head, ID, object, length, length), 0);
 	for (size_t at = 0; at < head.length; at++) {
 		object[at] ^= 1;
 		/* but for the end of an image, which its checksum does not cover */
 		if (at < 17 || at >= 27)
-			assert_int_equal(s3_head_read(&other, object, length, length), -EBADMSG);
+			assert_int_equal(s3_head_read(&other, ID, object, length, length),
+			                 -EBADMSG);
 		object[at] ^= 1;
 	}
+}
+
+static void the_head_of_another_image_is_damaged(void **state)
+{
+	static const char *const other[] = { "01K0000000000000000000000B",
+		                             "01K00000000000000000000000" };
+	struct s3_head head;
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(s3_head_read(&head, other[i], object, length, length), -EBADMSG);
 }
 
 static void the_mark_of_a_removed_image_is_known(void **state)
@@ -104,9 +117,10 @@ static void the_mark_of_a_removed_image_is_known(void **state)
 	struct s3_head head;
 
 	(void)state;
-	assert_int_equal(s3_head_read(&head, S3_TOMBSTONE, 10, 10), -ENOENT);
-	assert_int_equal(s3_head_read(&head, S3_TOMBSTONE, 10, 11), -EBADMSG);
-	assert_int_equal(s3_head_read(&head, "removed 2\n", 10, 10), -EBADMSG);
+	assert_int_equal(s3_head_read(&head, ID, S3_TOMBSTONE, 10, 10), S3_IS_REMOVED);
+	assert_int_equal(s3_head_read(&head, ID, S3_FAILED, 10, 10), S3_IS_FAILED);
+	assert_int_equal(s3_head_read(&head, ID, S3_TOMBSTONE, 10, 11), -EBADMSG);
+	assert_int_equal(s3_head_read(&head, ID, "removed 2\n", 10, 10), -EBADMSG);
 }
 
 static void keys_are_spread(void **state)
@@ -124,6 +138,7 @@ int main(void)
 		cmocka_unit_test(files_are_found_in_their_order),
 		cmocka_unit_test(a_head_needs_no_more_than_itself),
 		cmocka_unit_test(a_changed_head_is_damaged),
+		cmocka_unit_test(the_head_of_another_image_is_damaged),
 		cmocka_unit_test(the_mark_of_a_removed_image_is_known),
 		cmocka_unit_test(keys_are_spread),
 	};

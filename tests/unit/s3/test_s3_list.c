@@ -24,18 +24,51 @@ static const char two[] =
 static void keys_are_read(void **state)
 {
 	static const char *const wanted[] = { "a/&<>\"'", "a/1", "a/2\t!", "a/3 \xc3\xa4", "a/4" };
+	struct s3_listed listed;
 	struct s3_list l;
-	char key[S3_NAME_MAX];
 
 	(void)state;
 	assert_true(s3_list_begin(&l, two, sizeof two - 1));
 	assert_true(l.is_truncated);
 	for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
-		assert_true(s3_list_next(&l, key));
-		assert_string_equal(key, wanted[i]);
-		assert_true(l.is_plain == (i == 1 || i == 4));
+		assert_true(s3_list_next(&l, &listed));
+		assert_string_equal(listed.name, wanted[i]);
+		assert_true(listed.is_plain == (i == 1 || i == 4));
 	}
-	assert_false(s3_list_next(&l, key));
+	assert_false(s3_list_next(&l, &listed));
+}
+
+/* Of such a key of another program, the list must not be damaged. */
+static void entities_are_characters_of_utf_8(void **state)
+{
+	static const char list[] = BEGIN "<IsTruncated>false</IsTruncated>" ITEM("a/&#127;&#x80;")
+		ITEM("a/\xc3\xa4 &#228;") ITEM("a/&#x7FF;&#x800;") ITEM("a/&#8364;&#xFFFF;")
+			ITEM("a/&#x10FFFF;") END;
+	static const char *const wanted[] = { "a/\x7f\xc2\x80", "a/\xc3\xa4 \xc3\xa4",
+		                              "a/\xdf\xbf\xe0\xa0\x80",
+		                              "a/\xe2\x82\xac\xef\xbf\xbf", "a/\xf4\x8f\xbf\xbf" };
+	static const char *const none[] = { "a/&#0;", "a/&#x200000;", "a/&#xFFFFFF;",
+		                            "a/&x;",  "a/&#;",        "a/&#99999999;" };
+	struct s3_listed listed;
+	struct s3_list l;
+	char text[256];
+
+	(void)state;
+	assert_true(s3_list_begin(&l, list, sizeof list - 1));
+	for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
+		assert_true(s3_list_next(&l, &listed));
+		assert_string_equal(listed.name, wanted[i]);
+		assert_false(listed.is_plain);
+	}
+	assert_true(s3_list_is_right(list, sizeof list - 1, "a/", ""));
+	for (size_t i = 0; i < sizeof none / sizeof none[0]; i++) {
+		int n = snprintf(text, sizeof text,
+		                 BEGIN "<IsTruncated>false</IsTruncated>" ITEM("%s") END, none[i]);
+
+		assert_true(s3_list_begin(&l, text, (size_t)n));
+		assert_true(s3_list_next(&l, &listed));
+		assert_string_equal(listed.name, "");
+	}
 }
 
 static bool is_right(const char *prefix, const char *after)
@@ -75,22 +108,23 @@ static void times_belong_to_their_keys(void **state)
 				TIMED("e", "2009-10-12 17:50:30.000Z")
 					TIMED("f", "1970-01-01T00:00:01.5Z") END;
 	static const time_t wanted[] = { 1255369830, 0, 1255369831, 0, 0, 1 };
+	struct s3_listed listed;
 	struct s3_list l;
-	char key[S3_NAME_MAX];
 
 	(void)state;
 	assert_true(s3_list_begin(&l, list, sizeof list - 1));
 	for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
-		assert_true(s3_list_next(&l, key));
-		assert_int_equal(key[0], 'a' + i);
-		assert_int_equal(l.modified, wanted[i]);
+		assert_true(s3_list_next(&l, &listed));
+		assert_int_equal(listed.name[0], 'a' + i);
+		assert_int_equal(listed.modified, wanted[i]);
 	}
-	assert_false(s3_list_next(&l, key));
+	assert_false(s3_list_next(&l, &listed));
 }
 
 static void too_long_a_key_is_none(void **state)
 {
-	char list[2 * S3_NAME_MAX], name[S3_NAME_MAX + 1], key[S3_NAME_MAX];
+	char list[2 * S3_NAME_MAX], name[S3_NAME_MAX + 1];
+	struct s3_listed listed;
 	struct s3_list l;
 
 	(void)state;
@@ -101,21 +135,21 @@ static void too_long_a_key_is_none(void **state)
 		                 BEGIN "<IsTruncated>false</IsTruncated>" ITEM("%s") END, name);
 
 		assert_true(s3_list_begin(&l, list, (size_t)n));
-		assert_true(s3_list_next(&l, key));
-		assert_int_equal(strlen(key), length < S3_NAME_MAX ? length : 0);
+		assert_true(s3_list_next(&l, &listed));
+		assert_int_equal(strlen(listed.name), length < S3_NAME_MAX ? length : 0);
 	}
 }
 
 static void empty_list(void **state)
 {
 	static const char none[] = BEGIN "<IsTruncated>false</IsTruncated>" END;
+	struct s3_listed listed;
 	struct s3_list l;
-	char key[S3_NAME_MAX];
 
 	(void)state;
 	assert_true(s3_list_begin(&l, none, sizeof none - 1));
 	assert_false(l.is_truncated);
-	assert_false(s3_list_next(&l, key));
+	assert_false(s3_list_next(&l, &listed));
 }
 
 /* A list that is cut would hide images. */
@@ -156,6 +190,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(keys_are_read),
+		cmocka_unit_test(entities_are_characters_of_utf_8),
 		cmocka_unit_test(times_belong_to_their_keys),
 		cmocka_unit_test(keys_begin_with_the_prefix_and_come_in_order),
 		cmocka_unit_test(too_long_a_key_is_none),

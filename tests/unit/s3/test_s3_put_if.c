@@ -104,7 +104,7 @@ static int begin(void **state)
 	         ntohs(address.sin_port));
 	assert_int_equal(s3_client_open(&client, &conf), 0);
 	assert_int_equal(s3_client_start(client), 0);
-	s3_client_set_fit(client);
+	atomic_store(&client->is_fit, true);
 	return 0;
 }
 
@@ -116,15 +116,21 @@ static int end(void **state)
 	return 0;
 }
 
-/* Starts the server, and puts DATA. */
-static int put(const char *match)
+/* Starts the server, and puts DATA, or removes the object. */
+static int run(const char *match, bool removes)
 {
 	assert_int_equal(pthread_create(&server.thread, NULL, serve, NULL), 0);
-	int err = s3_put_if(client, KEY, DATA, strlen(DATA), match, got);
+	int err = removes ? s3_remove(client, KEY, match)
+	                  : s3_put_if(client, KEY, DATA, strlen(DATA), match, got);
 
 	shutdown(server.listener, SHUT_RDWR);
 	pthread_join(server.thread, NULL);
 	return err;
+}
+
+static int put(const char *match)
+{
+	return run(match, false);
 }
 
 static const char *error(char text[256], const char *status, const char *code)
@@ -234,6 +240,44 @@ static void an_object_of_another_writer_is_known(void **state)
 	assert_int_equal(put("*"), -EEXIST);
 }
 
+static void the_body_of_an_answer_to_a_put_is_nothing(void **state)
+{
+	(void)state;
+	server.answer[0] = "HTTP/1.1 200 x\r\nETag: \"7\"\r\nContent-Length: 4\r\n\r\nfine";
+	assert_int_equal(put("*"), 0);
+	assert_string_equal(got, etag);
+}
+
+/* A proxy that changes a body makes the entity tag weak, and no condition holds with a weak one. */
+static void a_weak_entity_tag_is_taken_as_that_of_the_store(void **state)
+{
+	(void)state;
+	server.answer[0] = "HTTP/1.1 200 x\r\nETag: W/\"7\"\r\nContent-Length: 0\r\n\r\n";
+	assert_int_equal(put("*"), 0);
+	assert_string_equal(got, etag);
+}
+
+static void an_object_that_is_gone_is_removed(void **state)
+{
+	char text[256];
+
+	(void)state;
+	server.answer[0] = error(text, "404 x", "NoSuchKey");
+	assert_int_equal(run("", true), 0);
+	assert_int_equal(server.count, 1);
+	assert_int_equal(atomic_load(&client->counters.rejected), 0);
+}
+
+static void an_object_with_another_tag_is_not_removed(void **state)
+{
+	char text[256];
+
+	(void)state;
+	server.answer[0] = error(text, "412 x", "PreconditionFailed");
+	assert_int_equal(run("\"abc\"", true), -EEXIST);
+	assert_non_null(strstr(server.request[0], "\r\nif-match: \"abc\"\r\n"));
+}
+
 /* Writes what the server answers. */
 static void make_answers(void)
 {
@@ -285,6 +329,13 @@ int main(void)
 		cmocka_unit_test_setup_teardown(conflicts_end, begin, end),
 		cmocka_unit_test_setup_teardown(an_object_of_a_lost_answer_is_known, begin, end),
 		cmocka_unit_test_setup_teardown(an_object_of_another_writer_is_known, begin, end),
+		cmocka_unit_test_setup_teardown(the_body_of_an_answer_to_a_put_is_nothing, begin,
+		                                end),
+		cmocka_unit_test_setup_teardown(a_weak_entity_tag_is_taken_as_that_of_the_store,
+		                                begin, end),
+		cmocka_unit_test_setup_teardown(an_object_that_is_gone_is_removed, begin, end),
+		cmocka_unit_test_setup_teardown(an_object_with_another_tag_is_not_removed, begin,
+		                                end),
 	};
 
 	make_answers();

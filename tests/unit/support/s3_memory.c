@@ -157,26 +157,6 @@ void s3_client_run(struct s3_client *c, struct s3_op *ops, size_t count)
 	}
 }
 
-bool s3_client_are_lists_over(const struct s3_client *c)
-{
-	(void)c;
-	return false;
-}
-
-size_t s3_client_prefix_length(const struct s3_client *c)
-{
-	(void)c;
-	return 0;
-}
-
-struct s3_counters *s3_client_counters(struct s3_client *c)
-{
-	static struct s3_counters counters;
-
-	(void)c;
-	return &counters;
-}
-
 int64_t s3_client_skew(const struct s3_client *c)
 {
 	(void)c;
