@@ -19,11 +19,11 @@
 
 static atomic_bool has_none; /* of such files in the bucket. Relaxed: it only saves requests. */
 
-static bool note_key(const struct s3_listed *listed, void *arg)
+static int note_key(const struct s3_listed *listed, void *arg)
 {
 	(void)listed;
 	*(bool *)arg = true;
-	return false;
+	return S3_LIST_END;
 }
 
 int s3_former_look(struct s3_client *c)
@@ -53,32 +53,35 @@ struct copying {
 	struct text head;
 };
 
-static bool json_is_right(const struct s3_op *op, const struct XXH3_state_s *sum)
+static int judge_json(const struct s3_op *op, const struct XXH3_state_s *sum)
 {
 	struct stored_info info;
 
 	(void)sum;
 	return stored_info_read(&info, op->body.data, op->body.length) == 0 && info.has_record &&
-	       stored_info_is_sound(&info, op->body.data, op->key + sizeof S3_IMAGES - 1);
+	                       stored_info_is_sound(&info, op->body.data,
+	                                            op->key + sizeof S3_IMAGES - 1)
+	               ? 0
+	               : S3_DAMAGED;
 }
 
-static bool file_is_right(const struct s3_op *op, const struct XXH3_state_s *of_content)
+static int judge_file(const struct s3_op *op, const struct XXH3_state_s *of_content)
 {
 	char sum[CHECKSUM_LENGTH + 1];
 
 	checksum_write(of_content, sum);
-	return strcmp(sum, op->sum) == 0;
+	return strcmp(sum, op->sum) == 0 ? 0 : S3_DAMAGED;
 }
 
-static bool is_any(const struct s3_op *op, const struct XXH3_state_s *sum)
+static int judge_none(const struct s3_op *op, const struct XXH3_state_s *sum)
 {
 	(void)op, (void)sum;
-	return true;
+	return 0;
 }
 
 static struct s3_op json_op(const char *id)
 {
-	struct s3_op op = { .verb = S3_GET, .body_max = STORED_IMAGE_MAX, .is_right = is_any };
+	struct s3_op op = { .verb = S3_GET, .body_max = STORED_IMAGE_MAX, .judge = judge_none };
 
 	snprintf(op.key, sizeof op.key, S3_IMAGES "%s", id);
 	return op;
@@ -109,10 +112,10 @@ static int read_files(struct s3_client *c, struct copying *p)
 
 		*op = (struct s3_op){ .verb = S3_GET,
 			              .body_max = (size_t)file->bytes,
-			              .is_right = file_is_right };
+			              .judge = judge_file };
 		memcpy(op->sum, file->sum, sizeof op->sum);
 		snprintf(op->key, sizeof op->key, S3_FORMER_FILES "%s/%s", p->id, file->name);
-		err = file->bytes > FILE_MAX ? -EFBIG : 0;
+		err = file->bytes > FILE_MAX ? -EFBIG : file->bytes ? 0 : S3_DAMAGED;
 	}
 	if (!err)
 		s3_client_run(c, p->op + 1, count);
@@ -125,7 +128,7 @@ static int read_files(struct s3_client *c, struct copying *p)
 static int put_copy(struct s3_client *c, struct copying *p)
 {
 	struct store_item item = { .id = p->id, .file = p->file };
-	struct s3_op put = { .verb = S3_PUT, .type = "application/octet-stream", .match = "*" };
+	struct s3_op put = { .verb = S3_PUT, .match = "*" };
 
 	checksum_of(p->op[0].body.data, p->op[0].body.length, p->json_sum);
 	for (item.file_count = 0; item.file_count <= p->info.file_count; item.file_count++) {
@@ -159,21 +162,25 @@ int s3_former_copy(struct s3_client *c, const char *id)
 	memset(p, 0, sizeof *p);
 	p->id = id;
 	p->op[0] = json_op(id);
-	p->op[0].is_right = json_is_right;
+	p->op[0].judge = judge_json;
 	text_init_growable(&p->head, S3_HEAD_MAX + 1);
-	s3_client_run(c, p->op, 1);
-	int err = p->op[0].err;
-	/* After image.json: another node may have copied the image and removed that. */
-	int fate = s3_image_fate(c, id, false);
+	time_t began = time(NULL);
+	int err = 0, fate = s3_image_fate(c, id, false); /* [M1] */
 
+	if (fate == S3_ABSENT) {
+		s3_client_run(c, p->op, 1); /* [M2] */
+		err = p->op[0].err;
+	}
+	if (err == -ENOENT) /* another node may have copied the image meanwhile, and removed it */
+		fate = s3_image_fate(c, id, false);
 	if (fate < 0)
 		err = fate;
 	else if (fate != S3_ABSENT)
 		err = 0;
 	else if (!err)
 		err = read_files(c, p);
-	if (!err && fate == S3_ABSENT)
-		err = put_copy(c, p);
+	if (!err && fate == S3_ABSENT) /* [M3] A tombstone of the meantime may be gone. */
+		err = time(NULL) - began > S3_ID_AGE_MAX_S ? -ETIME : put_copy(c, p);
 	for (unsigned i = 0; i < STORED_FILES_MAX; i++)
 		text_fini(&p->op[i].body);
 	text_fini(&p->head);
@@ -198,29 +205,21 @@ int s3_former_has(struct s3_client *c, const char *id)
 
 /* ---- removal ---- */
 
-struct removal {
-	struct s3_client *client;
-	int err;
-};
-
-static bool remove_file(const struct s3_listed *listed, void *arg)
+static int remove_file(const struct s3_listed *listed, void *client)
 {
-	struct removal *r = arg;
+	int err = s3_remove(client, listed->key, "");
 
-	r->err = s3_remove(r->client, listed->key, "");
-	return !r->err;
+	return err ? err : S3_LIST_NEXT;
 }
 
 int s3_former_remove(struct s3_client *c, const char *id)
 {
-	struct removal r = { .client = c };
 	char prefix[S3_KEY_MAX];
 
 	if (are_none())
 		return 0;
-	r.err = s3_remove(c, json_op(id).key, "");
-	snprintf(prefix, sizeof prefix, S3_FORMER_FILES "%s/", id);
-	int err = r.err ? r.err : s3_list_keys(c, prefix, STORED_FILES_MAX, remove_file, &r);
+	int err = s3_remove(c, json_op(id).key, ""); /* [M4] */
 
-	return err ? err : r.err;
+	snprintf(prefix, sizeof prefix, S3_FORMER_FILES "%s/", id);
+	return err ? err : s3_list_keys(c, prefix, STORED_FILES_MAX, remove_file, c);
 }

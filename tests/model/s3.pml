@@ -29,6 +29,10 @@
  *   K5  put a mark for an image that has failed, if the id has no object; then nobody can make it
  *   K6  put an empty record, if the record is still that of K2 or K4; the id has a mark
  *   K7  remove a record that is too old, if it is still that one
+ *   M1  read the object: only an image without one is copied (-DFORMER)
+ *   M2  read the former objects; if there are none, read the object again
+ *   M3  put the copy as U1, unless M1 was so long ago that a mark of the meantime may be gone
+ *   M4  remove the former objects, if the id has an object; T1 comes after this
  *   R2  read a part of the object, if it is still that of the head that was kept
  *   T1  remove a mark that is too old
  *
@@ -45,6 +49,9 @@
  * Wider than the program: a node takes a record over at once, while another node is at it (K3).
  *
  * -DUPLOADS=n: of each node, with the key. -DREMOVALS=n, of which each is a client's or a pass's.
+ * -DFORMER: without keys; image 1 is in the objects of a former version, and two nodes copy it: for a GET,
+ * or to remove them (darkroomd store migrate). Claims are the same: what has no object is served from them.
+ *
  * -DREADER: with a GET. -DSPOOL: without keys; the node acknowledges an image when its disk has it, and
  * the disk is there after an end of the node. -DTIME: with `calendar`. -DREPEATS=n: requests
  * that come late or again. -DBEGINS_OVER: with a record that is too old.
@@ -94,12 +101,23 @@ byte too_old;                     /* bits of ids */
 byte disk;                        /* of node 0: ids in its spool */
 
 /* for the claims */
-byte acknowledged, asked, removed; /* ids; asked: a removal has begun; removed: it was answered */
+#ifdef FORMER
+byte acknowledged = BIT(1);
+bool former = true;
+byte count_removals;
+bool is_old; /* the mark that the id has */
+byte fresh;  /* bits of copiers whose M1 is younger than is_old allows */
+bool clears; /* M4 was sent */
+#else
+#define former false
+byte acknowledged;
+#endif
+byte asked, removed;               /* ids; asked: a removal has begun; removed: it was answered */
 byte epoch = IS_BEGUN, epoch_of[IDS + 1]; /* how often the key was forgotten; when an id got its record */
 byte made[4];                      /* the image of each epoch */
 byte last_id = IS_BEGUN;
 
-#define IS_SERVED(i) (object[i] == IMAGE || (disk & BIT(i)))
+#define IS_SERVED(i) (object[i] == IMAGE || (disk & BIT(i)) || (former && object[i] == NOTHING))
 #define CHECK_SERVED(i) assert(!(acknowledged & BIT(i)) || (asked & BIT(i)) || IS_SERVED(i))
 
 /* ---- the store ---- */
@@ -131,6 +149,9 @@ inline apply_remove(i, r)
 		object[i] = NOTHING;
 #else
 		object[i] = REMOVED;
+#ifdef FORMER
+		is_old = false;
+#endif
 #endif
 		r = OK
 	:: else -> r = REFUSED
@@ -146,6 +167,9 @@ inline apply_fence(i, mark, r)
 	:: object[i] == NOTHING ->
 #endif
 		object[i] = mark;
+#ifdef FORMER
+		is_old = false;
+#endif
 		CHECK_SERVED(i);
 		r = OK
 #ifndef K5_ALWAYS
@@ -250,9 +274,144 @@ inline acknowledge(i)
 	CHECK_SERVED(i)
 }
 
+/* ---- former images ---- */
+
+#ifdef FORMER
+inline apply_clear()
+{
+	former = false;
+	CHECK_SERVED(1)
+}
+
+inline send_clear() /* M4 */
+{
+	atomic {
+		clears = true;
+		if
+		:: true -> apply_clear(); result = OK
+		:: true -> apply_clear(); result = LOST
+		:: result = LOST
+		fi
+	}
+}
+
+active [NODES] proctype copier()
+{
+	byte state, result;
+	bool has;
+
+end_idle:
+	atomic { state = 0; result = 0; has = false; fresh = fresh | BIT(_pid) };
+#ifdef M2_FIRST /* REMOVED: meanwhile a pass removes both the former objects and the mark */
+	has = former;
+	state = object[1];
+#else
+	state = object[1]; /* M1 */
+	has = former;      /* M2 */
+	if
+#ifndef NO_M2 /* SERVED: meanwhile the other node copies the image, and removes the former objects */
+	:: state == NOTHING && !has -> state = object[1]
+#endif
+	:: else
+	fi;
+#endif
+	if
+	:: state != NOTHING -> goto clear
+	:: state == NOTHING && !has -> atomic { assert(asked & BIT(1)); goto end_idle } /* 404 */
+	:: else
+	fi;
+#ifdef M4_EARLY /* SERVED: the former objects go before the copy is there */
+	send_clear();
+#endif
+	atomic { /* M3 */
+		if
+#ifdef NO_M3 /* REMOVED: after a pause of any length */
+		:: true ->
+#else
+		:: fresh & BIT(_pid) ->
+#endif
+			send_create(1)
+		:: !(fresh & BIT(_pid)) -> goto end_idle
+		fi
+	};
+	if
+	:: result == LOST -> goto end_idle
+	:: else
+	fi;
+
+clear:
+	if
+	:: goto end_idle /* it was for a GET */
+	:: send_clear(); goto end_idle
+	fi
+}
+
+active [REMOVALS] proctype removal()
+{
+	byte state, result;
+	bool has;
+
+end_idle:
+	atomic { count_removals < 2 * REMOVALS -> count_removals++; state = 0; has = false };
+	atomic { state = object[1]; asked = asked | BIT(1) }; /* D1 */
+	if
+	:: state == IMAGE -> send_remove(1) /* D2 */
+	:: else ->
+		has = former;
+		if
+		:: !has && object[1] == IMAGE -> goto end_idle /* copied meanwhile */
+		:: !has && object[1] != IMAGE -> goto answer /* 404 */
+		:: has && state == NOTHING ->
+#ifdef NO_D3 /* REMOVED: only the former objects are removed, and a copy comes late */
+			result = OK
+#else
+			send_fence(1, REMOVED) /* D3 */
+#endif
+		:: has && state >= REMOVED -> send_clear(); goto answer /* 404 */
+		fi
+	fi;
+	if
+	:: result != OK -> goto end_idle /* again, or 503 */
+	:: else
+	fi;
+	send_clear();
+	if
+	:: result != OK -> goto end_idle /* 503 */
+	:: else
+	fi;
+
+answer: /* D4 */
+	atomic { removed = removed | BIT(1); assert(!IS_SERVED(1)); goto end_idle }
+}
+
+active proctype months()
+{
+	byte result;
+
+end_idle:
+	do
+	:: atomic { /* the store refuses what was signed before */
+		object[1] >= REMOVED && !is_old -> is_old = true; creates = 0; fences = 0; fresh = 0
+	}
+	:: atomic { object[1] >= REMOVED && is_old -> skip }; send_clear() /* M4 */
+	:: atomic { /* T1 */
+#ifdef T1_BEFORE_M4 /* REMOVED: the former objects are the image again */
+		object[1] >= REMOVED && is_old ->
+#else
+		object[1] >= REMOVED && is_old && !former ->
+#endif
+		purges = BIT(1);
+		if
+		:: object[1] = NOTHING; assert(!(removed & BIT(1)) || !former)
+		:: true
+		fi
+	}
+	od
+}
+
 /* ---- uploads ---- */
 
-#ifndef SPOOL
+#elif !defined SPOOL
 active [NODES] proctype node()
 {
 	byte id, was, mine, result, count;
@@ -413,7 +572,7 @@ end_set_aside: /* in .quarantine, with a log line */
 /* ---- removals and reads ---- */
 
 /* A client's, or that of a pass. */
-#if REMOVALS > 0
+#if REMOVALS > 0 && !defined FORMER
 active [REMOVALS] proctype removal()
 {
 	byte id, result;
@@ -497,12 +656,15 @@ end_idle:
 		if
 		:: creates & BIT(i) -> apply_create(i, result)
 		:: removes & BIT(i) -> apply_remove(i, result)
-#ifdef SPOOL
+#if defined SPOOL || defined FORMER
 		:: fences & BIT(i) -> apply_fence(i, REMOVED, result)
 #else
 		:: fences & BIT(i) -> apply_fence(i, FAILED, result)
 #endif
 		:: purges & BIT(i) -> object[i] = NOTHING; CHECK_SERVED(i)
+#ifdef FORMER
+		:: clears -> apply_clear()
+#endif
 		:: true ->
 			select (i : 1 .. RECORDS);
 			if
