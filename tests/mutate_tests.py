@@ -61,7 +61,6 @@ HTTP = {
     "stages/s3/": ["test_s3.py", "test_s3_keys.py"],
     "stages/s3/s3_objects.c": ["test_s3.py", "test_s3_lists.py"],
     "stages/s3/s3_image.c": ["test_s3.py"],
-    "stages/s3/s3_heads.c": ["test_s3.py"],
     "stages/s3/s3_stream.c": ["test_s3_stream.py"],
     "stages/pixel/": ["test_pixels.py", "test_formats.py", "test_bad_files.py"],
     "stages/pixel/placeholder.c": ["test_placeholder.py"],

@@ -320,7 +320,7 @@ end_idle:
 	:: state == NOTHING && !has -> atomic { assert(asked & BIT(1)); goto end_idle } /* 404 */
 	:: else
 	fi;
-#ifdef M4_EARLY /* SERVED: the former objects go before the copy is there */
+#ifdef M4_EARLY /* SERVED, REMOVED: the former objects go before the copy is there */
 	send_clear();
 #endif
 	atomic { /* M3 */
