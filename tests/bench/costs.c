@@ -23,7 +23,7 @@
 #include "sched/core/runtime.h"
 #include "sched/core/stage_queue.h"
 #include "sched/core/visit.h"
-#include "sched/core/waiting.h"
+#include "sched/core/worker.h"
 
 #define CALLS 2000 /* shorter than a time slice */
 #define REPETITIONS 200
