@@ -144,29 +144,32 @@ def table(results):
 
 # Policies on virtual cores, with the costs that the validation has measured, and 20 seeds.
 MANY = (4, 16, 64)
+THREADS_MAX = 64
 MANY_WORKLOADS = {"saturated": 8, "load 0.5": 0.5, "load 0.8": 0.8, "load 0.95": 0.95}
 MANY_ROUNDS, MANY_REQUESTS = 20, 2000
-# drain on 64 cores: events of a millisecond, and ten times as many that are so much smaller; in
-# one group, and in replicas.
+# drain on 64 cores: in one group, and in replicas. Arrivals come from one thread, which has no time
+# for much smaller events.
 LAYOUTS = {"shared": {}, "4 replicas": {"replicas": 4}, "16 replicas": {"replicas": 16},
            "16 replicas that help": {"replicas": 16, "steal": 1}}
-DIVISORS = (1, 10)
 
 
 def _pools(cores):
-    """Pools with as many threads as cores, in proportion to the work."""
-    return (max(2, cores * BOTTLENECK_US // WORK_US), max(1, cores * IDLE_US // WORK_US))
+    """Pools in proportion to the work, rounded up, of as many threads as a group may have."""
+    threads, pool = (-(-cores * us // WORK_US) for us in (BOTTLENECK_US, IDLE_US))
+    while threads + (STAGES - 1) * pool > THREADS_MAX:
+        pool -= 1
+    return max(2, threads), pool
 
 
 def cores_jobs(options, bench, number):
     costs = validated_costs()
-    cases = [(f"{policy}, {workload}", cores, policy, workload, 1, {}) for policy in POLICIES
+    cases = [(f"{policy}, {workload}", cores, policy, workload, {}) for policy in POLICIES
              for cores in MANY for workload in MANY_WORKLOADS]
-    cases += [(f"{layout}, {WORK_US // divisor} us, {workload}", max(MANY), "drain", workload,
-               divisor, more) for layout, more in LAYOUTS.items() for divisor in DIVISORS
-              for workload in ("saturated", "load 0.8")]
-    return [Job("cores", name, cores, number, lambda each=each: _measure_many(costs, number, *each),
-                1) for name, *each in cases for cores in [each[0]]]
+    cases += [(f"{layout}, {workload}", max(MANY), "drain", workload, more)
+              for layout, more in LAYOUTS.items() for workload in ("saturated", "load 0.8")]
+    return [Job("cores", name, each[0], number,
+                lambda each=each: _measure_many(costs, number, *each), 0.5)
+            for name, *each in cases]
 
 
 def validated_costs():
@@ -177,28 +180,19 @@ def validated_costs():
                 {}) if path.exists() else {}
 
 
-def _measure_many(costs, number, cores, policy, workload, divisor, more):
-    load = MANY_WORKLOADS[workload]
-    rate = cores * 1e6 / WORK_US * divisor
-    loop = load * divisor if isinstance(load, float) else load * cores
-    words = arguments(policy, cores, loop, max(0.01, MANY_REQUESTS / rate), number + 1,
-                      _pools(cores), **more)
-    words[6:8] = BOTTLENECK_US / divisor, IDLE_US / divisor
+def _measure_many(costs, number, cores, policy, workload, more):
+    load, rate = MANY_WORKLOADS[workload], cores * 1e6 / WORK_US
+    words = arguments(policy, cores, load if isinstance(load, float) else load * cores,
+                      MANY_REQUESTS / rate, number + 1, _pools(cores), **more)
     found, spent = virtual(words, cores, costs, skip=1)
-    return {"policy": policy, "work_us": WORK_US / divisor, "spent": spent,
-            "efficiency": found["rounds_per_s"] / rate, **found}
-
-
-def layouts():
-    """Returns the names of the rows of layouts."""
-    return [f"{layout}, {WORK_US // divisor} us" for layout in LAYOUTS for divisor in DIVISORS]
+    return {"policy": policy, "spent": spent, "efficiency": found["rounds_per_s"] / rate, **found}
 
 
 def cores_table(results):
     """Returns tables of the policies on each number of cores, of the layouts, and of what the
     scheduler costs on most cores."""
     out = []
-    for names, cores in ((POLICIES, MANY), (layouts(), MANY[-1:])):
+    for names, cores in ((POLICIES, MANY), ([*LAYOUTS], MANY[-1:])):
         columns = [(count, workload, EFFICIENCY if workload == "saturated" else SLOWDOWN)
                    for count in cores for workload in MANY_WORKLOADS
                    if results.runs("cores", f"{names[0]}, {workload}", count)]

@@ -136,7 +136,7 @@ class Made:
             side: self.plain(*simulation.BOUNDS) for side in ("real", "virtual")}, 0)
         for cores in simulation.MANY:
             self.add("cores", [f"{name}, {workload}" for workload in simulation.MANY_WORKLOADS
-                               for name in (*simulation.POLICIES, *simulation.layouts())],
+                               for name in (*simulation.POLICIES, *simulation.LAYOUTS)],
                      lambda _: {"efficiency": self.near(0.9), "slowdown_p99": self.near(5),
                                 "rounds": 2000, "spent": {
                                     cost: self.near(0.02) for cost in (
