@@ -61,6 +61,7 @@ static enum verdict problem_from_decoder(struct problem *p, const struct decoder
 		break;
 	case DECODER_NO_MEMORY:
 		problem_set(p, 503, "overloaded", "%s", d->fault_text);
+		p->retry_after_s = d->retry_s;
 		break;
 	default:
 		problem_set(p, 422, "damaged-image", "%s", d->fault_text);

@@ -1,8 +1,9 @@
 /*
  * jail.c - slots, the processes that decode into them, and what is believed of them: nothing.
  *
- * A slot is used again when a child is ready for it. The zygote starts that when the former one has
- * ended, so no two processes ever have the same slot.
+ * When a job has ended, the zygote is told to end its child, to wipe the slot and to start the next
+ * child. The slot is used again when the socket of the former child has ended, so that no two
+ * processes ever write it, and when it is empty.
  */
 #include "jail.h"
 
@@ -11,13 +12,14 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <pthread.h>
-#include <stdatomic.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -25,6 +27,7 @@
 #include "base/clock.h"
 #include "base/fd_message.h"
 #include "log/log.h"
+#include "telemetry/counter.h"
 
 #define NAME "darkroom-decode"
 #define START_MS 10000 /* until the program has loaded its libraries */
@@ -37,20 +40,21 @@
 /* This number of crashes within this time switches the format off for the same time. Something is
  * wrong with its library, or somebody looks for a way in. */
 #define CRASHES_MAX 20
-#define CRASHES_NS (60 * NS_PER_S)
+#define CRASHES_NS (JAIL_OFF_S * NS_PER_S)
 
 struct jail_slot {
 	int memfd;
-	int ready;     /* socket of the next child; -1: none */
-	int32_t pid;   /* of it */
-	bool is_taken; /* by a job */
-	bool is_dirty; /* to be wiped when its process has ended */
+	int ready;                 /* socket of the next child; -1: none */
+	int former;                /* socket of the last one, which may not have ended; -1: none */
+	bool is_taken;             /* by a job */
+	struct jail_notice notice; /* the last one */
 };
 
 static struct {
 	int control; /* -1: not started */
 	_Atomic uint32_t formats;
 	unsigned slot_count;
+	struct jail_counters counters[FILE_FORMATS];
 	pthread_mutex_t lock; /* of what follows */
 	struct jail_slot slot[JAIL_SLOTS_MAX];
 	struct {
@@ -59,12 +63,19 @@ static struct {
 	} crashes[FILE_FORMATS];
 } jail = { .control = -1, .lock = PTHREAD_MUTEX_INITIALIZER };
 
+static void close_if_open(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
 /* ---- the program ---- */
 
 /* Makes a slot's memory. Its size is fixed, so that no process can cut it off under another. */
 static int make_slot(struct jail_slot *s)
 {
-	*s = (struct jail_slot){ .ready = -1 };
+	*s = (struct jail_slot){ .ready = -1, .former = -1 };
 	s->memfd = memfd_create("picture", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (s->memfd < 0)
 		return -errno;
@@ -166,8 +177,8 @@ void jail_stop(void)
 	if (jail.control >= 0)
 		close(jail.control);
 	for (unsigned k = 0; k < jail.slot_count; k++) {
-		if (jail.slot[k].ready >= 0)
-			close(jail.slot[k].ready);
+		close_if_open(&jail.slot[k].ready);
+		close_if_open(&jail.slot[k].former);
 		close(jail.slot[k].memfd);
 	}
 	jail.control = -1;
@@ -182,10 +193,13 @@ bool jail_can_decode(enum file_format format)
 
 /* ---- slots; the caller holds the lock ---- */
 
-static void wipe(struct jail_slot *s)
+/* The zygote ignores the order if it has ended meanwhile: another one sends notices of all slots.
+ */
+static void send_order(const struct jail_slot *s, int32_t pid)
 {
-	s->is_dirty = fallocate(s->memfd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
-	                        (off_t)JAIL_SLOT_BYTES) != 0;
+	const struct jail_order order = { (int32_t)(s - jail.slot), pid };
+
+	(void)!send(jail.control, &order, sizeof order, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 /* Takes the news of the zygote: a child is ready, and the former one of its slot has ended. */
@@ -195,44 +209,51 @@ static void take_notices(void)
 	int fd;
 
 	while (fd_message_receive(jail.control, &notice, sizeof notice, MSG_DONTWAIT, &fd) == 0) {
-		struct jail_slot *s = notice.slot >= 0 && (unsigned)notice.slot < jail.slot_count
-		                              ? &jail.slot[notice.slot]
-		                              : NULL;
-
-		if (!s || fd < 0) {
-			if (fd >= 0)
-				close(fd);
+		if (notice.slot < 0 && notice.formats)
+			log_warning(
+				NAME
+				": the process that starts children has ended; it was started again");
+		if (notice.slot < 0 || (unsigned)notice.slot >= jail.slot_count) {
+			close_if_open(&fd);
 			continue;
 		}
-		if (s->ready >= 0)
-			close(s->ready); /* of a zygote that has ended */
+		struct jail_slot *s = &jail.slot[notice.slot];
+
+		close_if_open(&s->ready); /* of a zygote that has ended */
 		s->ready = fd;
-		s->pid = notice.pid;
-		if (!s->is_taken && s->is_dirty) /* is_dirty is the taker's */
-			wipe(s);
+		s->notice = notice;
+		if (fd < 0) /* there are too many descriptors */
+			send_order(s, notice.pid);
 	}
 }
 
-/* A child that waits has nothing to say: what can be read is its end. */
-static bool is_alive(struct jail_slot *s)
+/* Returns whether the process at the other end of a socket has ended. Its memory is gone before its
+ * descriptors are. */
+static bool has_ended(int socket)
 {
-	char byte;
+	struct pollfd p = { .fd = socket };
 
-	if (recv(s->ready, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN)
+	return poll(&p, 1, 0) == 1;
+}
+
+/* Returns whether the slot has a process, and nothing of another picture. */
+static bool is_fit(struct jail_slot *s)
+{
+	if (s->is_taken || s->ready < 0 || (s->former >= 0 && !has_ended(s->former)))
+		return false;
+	close_if_open(&s->former);
+	if (!has_ended(s->ready) && lseek(s->memfd, 0, SEEK_DATA) < 0)
 		return true;
-	close(s->ready);
-	s->ready = -1;
+	close_if_open(&s->ready);
+	send_order(s, s->notice.pid);
 	return false;
 }
 
 static struct jail_slot *find_slot(void)
 {
-	for (unsigned k = 0; k < jail.slot_count; k++) {
-		struct jail_slot *s = &jail.slot[k];
-
-		if (!s->is_taken && !s->is_dirty && s->ready >= 0 && is_alive(s))
-			return s;
-	}
+	for (unsigned k = 0; k < jail.slot_count; k++)
+		if (is_fit(&jail.slot[k]))
+			return &jail.slot[k];
 	return NULL;
 }
 
@@ -270,17 +291,8 @@ static bool is_switched_off(enum file_format format)
 static enum jail_result fail_job(struct jail_job *job, enum jail_fault fault)
 {
 	job->fault = fault;
+	counter_add_shared(&jail.counters[job->request.format].faults[fault]);
 	return JAIL_JOB_FAILED;
-}
-
-static enum jail_result fail_process(struct jail_job *job, const char *what)
-{
-	enum file_format format = job->request.format;
-
-	log_warning(NAME ": a process that decodes a %s %s; the picture is refused with 422",
-	            file_format_name(format), what);
-	count_crash(format);
-	return fail_job(job, JAIL_FAULT_PROCESS);
 }
 
 /* Waits for a socket. Returns 1 when it can be read, 0 to wait again, or -1 after too long, or when
@@ -297,7 +309,8 @@ static int wait_for(struct jail_job *job, int fd, unsigned max_ms)
 	return job->waited_ms > max_ms ? -1 : 0;
 }
 
-/* Adds the CPU time of the process since the last call. */
+/* Adds the CPU time of the process since the last call. The zygote does not wait for a process that
+ * has ended before it is ordered to, so its clock can still be read. */
 static void charge(struct jail_job *job)
 {
 	struct timespec t;
@@ -309,13 +322,72 @@ static void charge(struct jail_job *job)
 
 	if (ns <= job->charged_ns)
 		return;
+	atomic_fetch_add_explicit(&jail.counters[job->request.format].cpu_ns, ns - job->charged_ns,
+	                          memory_order_relaxed);
 	job->cpu_ns += ns - job->charged_ns;
 	job->charged_ns = ns;
 	job->waited_ms = 0;
 }
 
-/* Gives the file to a process. Returns whether it is there. */
-static bool send_request(struct jail_job *job)
+/* ---- its failure ---- */
+
+static const char ended[] = "has ended";
+
+/* Why the process has ended is known when the zygote has waited for it. Then settle() fails the
+ * job.
+ */
+static enum jail_result condemn(struct jail_job *job, const char *failure)
+{
+	charge(job);
+	job->failure = failure;
+	job->waited_ms = 0;
+	pthread_mutex_lock(&jail.lock);
+	if (job->slot->ready < 0)
+		send_order(job->slot, job->pid);
+	pthread_mutex_unlock(&jail.lock);
+	return JAIL_JOB_MORE;
+}
+
+/* Fails the job. signal: that has ended the process; 0: none; -1: not known. */
+static enum jail_result fail_process(struct jail_job *job, int signal)
+{
+	enum file_format format = job->request.format;
+	bool has_only_ended = job->failure == ended,
+	     is_ours = !has_only_ended || (signal >= 0 && signal != SIGKILL);
+	const char *how = !has_only_ended ? ""
+	                  : !is_ours      ? ", killed by somebody else"
+	                  : signal        ? " by SIG"
+	                                  : " without an answer";
+
+	log_warning(NAME ": a process that decodes a %s %s%s%s; the picture is refused with %d",
+	            file_format_name(format), job->failure, how,
+	            has_only_ended && is_ours && signal ? sigabbrev_np(signal) : "",
+	            is_ours ? 422 : 503);
+	if (is_ours)
+		count_crash(format);
+	return fail_job(job, is_ours ? JAIL_FAULT_PROCESS : JAIL_FAULT_BUSY);
+}
+
+/* Waits for the end of a process that is condemned. Without a zygote nothing is known of it. */
+static enum jail_result settle(struct jail_job *job)
+{
+	pthread_mutex_lock(&jail.lock);
+	take_notices();
+	bool is_over = job->slot->ready >= 0;
+	struct jail_notice last = job->slot->notice;
+
+	pthread_mutex_unlock(&jail.lock);
+	if (!is_over && wait_for(job, jail.control, READY_MAX_MS) >= 0)
+		return JAIL_JOB_MORE;
+	if (!is_over || last.ended_pid != job->pid)
+		return fail_process(job, -1);
+	return fail_process(job, WIFSIGNALED(last.status) ? WTERMSIG(last.status) : 0);
+}
+
+/* ---- its steps ---- */
+
+/* Gives the file to a process. Returns whether there was memory for it. */
+static bool write_source(struct jail_job *job)
 {
 	size_t done = 0;
 
@@ -327,52 +399,60 @@ static bool send_request(struct jail_job *job)
 			return false;
 		done += n > 0 ? (size_t)n : 0;
 	}
-	return send(job->socket, &job->request, sizeof job->request, MSG_NOSIGNAL) ==
-	       sizeof job->request;
+	return true;
 }
 
 /* Takes a slot with a process, or waits for one. */
 static enum jail_result begin(struct jail_job *job)
 {
+	const struct jail_request *q = &job->request;
+
 	pthread_mutex_lock(&jail.lock);
 	take_notices();
-	bool is_off = is_switched_off(job->request.format);
+	bool is_off = is_switched_off(q->format);
 	struct jail_slot *s = is_off ? NULL : find_slot();
 
 	if (s) {
-		s->is_taken = s->is_dirty = true;
+		s->is_taken = true;
 		job->slot = s;
 		job->socket = s->ready;
-		job->pid = s->pid;
+		job->pid = s->notice.pid;
 		s->ready = -1;
 	}
 	pthread_mutex_unlock(&jail.lock);
+	if (is_off)
+		return fail_job(job, JAIL_FAULT_OFF);
+	if (s && !write_source(job))
+		return fail_job(job, JAIL_FAULT_BUSY);
 	if (s)
-		return send_request(job) ? JAIL_JOB_MORE : fail_process(job, "is gone");
-	if (!is_off && wait_for(job, jail.control, READY_MAX_MS) >= 0)
+		return send(job->socket, q, sizeof *q, MSG_NOSIGNAL) == sizeof *q
+		               ? JAIL_JOB_MORE
+		               : condemn(job, ended);
+	if (wait_for(job, jail.control, READY_MAX_MS) >= 0)
 		return JAIL_JOB_MORE;
-	if (!is_off)
-		log_warning(NAME ": no process is ready to decode a %s; the picture is refused "
-		                 "with 503",
-		            file_format_name(job->request.format));
+	log_warning(NAME ": no process is ready to decode a %s; the picture is refused with 503",
+	            file_format_name(q->format));
 	return fail_job(job, JAIL_FAULT_BUSY);
 }
 
 /* The process has ended: nothing changes the planes any more. */
 static enum jail_result finish(struct jail_job *job)
 {
+	static const enum jail_fault faults[] = { [JAIL_DAMAGED] = JAIL_FAULT_FILE,
+		                                  [JAIL_NO_MEMORY] = JAIL_FAULT_MEMORY,
+		                                  [JAIL_NOT_STARTED] = JAIL_FAULT_BUSY };
 	const struct jail_request *q = &job->request;
 	const struct jail_reply *r = &job->reply;
 
 	job->has_ended = true;
+	charge(job);
 	if (!job->has_reply)
-		return fail_process(job, "has ended without an answer");
-	if (r->status == JAIL_DAMAGED || r->status == JAIL_NO_MEMORY)
-		return fail_job(job,
-		                r->status == JAIL_DAMAGED ? JAIL_FAULT_FILE : JAIL_FAULT_MEMORY);
+		return condemn(job, ended);
+	if (r->status < COUNT_OF(faults) && faults[r->status])
+		return fail_job(job, faults[r->status]);
 	if (r->status != JAIL_DECODED || r->width != q->width || r->height != q->height ||
 	    r->plane_count != q->plane_count || r->icc_bytes > q->icc_max)
-		return fail_process(job, "has not decoded what the header says");
+		return condemn(job, "has not decoded what the header says");
 	job->icc_bytes = r->icc_bytes;
 	return JAIL_JOB_DONE;
 }
@@ -381,7 +461,7 @@ static enum jail_result take_reply(struct jail_job *job, const struct jail_reply
 {
 	charge(job);
 	if (job->has_reply)
-		return fail_process(job, "has answered twice");
+		return condemn(job, "has answered twice");
 	if (r->status == JAIL_MORE) {
 		job->is_paused = true;
 		job->turns++;
@@ -389,7 +469,6 @@ static enum jail_result take_reply(struct jail_job *job, const struct jail_reply
 	}
 	job->reply = *r;
 	job->has_reply = true;
-	shutdown(job->socket, SHUT_WR); /* it may end */
 	return JAIL_JOB_MORE;
 }
 
@@ -404,11 +483,13 @@ enum jail_result jail_job_advance(struct jail_job *job)
 
 	if (!job->slot)
 		return begin(job);
+	if (job->failure)
+		return settle(job);
 	if (job->is_paused) {
 		job->is_paused = false;
 		/* One that asks for turns and takes none must not stop the worker. */
 		if (send(job->socket, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT) != 1)
-			return errno == EAGAIN ? fail_process(job, "takes none of its turns")
+			return errno == EAGAIN ? condemn(job, "takes none of its turns")
 			                       : finish(job);
 	}
 	int ready = wait_for(job, job->socket, SILENCE_MAX_MS);
@@ -416,15 +497,16 @@ enum jail_result jail_job_advance(struct jail_job *job)
 	if (ready <= 0) {
 		charge(job);
 		/* What was seen at work has another while. */
-		return ready < 0 && job->waited_ms ? fail_process(job, "does not answer")
+		return ready < 0 && job->waited_ms ? condemn(job, "does not answer")
 		                                   : JAIL_JOB_MORE;
 	}
 	ssize_t n = recv(job->socket, &r, sizeof r, MSG_TRUNC | MSG_DONTWAIT);
 
 	if (n == sizeof r)
 		return take_reply(job, &r);
-	charge(job);
-	return n <= 0 ? finish(job) : fail_process(job, "has sent something else than an answer");
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return JAIL_JOB_MORE;
+	return n <= 0 ? finish(job) : condemn(job, "has sent something else than an answer");
 }
 
 /* ---- results ---- */
@@ -465,8 +547,6 @@ bool jail_job_read_icc(const struct jail_job *job, void *to)
 	return read_all(job, &iov, 1, jail_planes_at(q) + jail_plane_bytes(q), job->icc_bytes);
 }
 
-/* A process that still computes ends at its next turn, or by its limit of CPU time. The slot waits
- * for that. */
 void jail_job_end(struct jail_job *job)
 {
 	struct jail_slot *s = job->slot;
@@ -474,13 +554,15 @@ void jail_job_end(struct jail_job *job)
 	job->slot = NULL;
 	if (!s)
 		return;
-	close(job->socket);
-	if (job->has_ended)
-		wipe(s);
 	pthread_mutex_lock(&jail.lock);
-	take_notices();
+	s->former = job->socket;
 	s->is_taken = false;
-	if (s->is_dirty && s->ready >= 0) /* the process has ended meanwhile */
-		wipe(s);
+	if (!job->failure) /* else that has sent it */
+		send_order(s, job->pid);
 	pthread_mutex_unlock(&jail.lock);
+}
+
+const struct jail_counters *jail_counters(enum file_format format)
+{
+	return &jail.counters[format];
 }

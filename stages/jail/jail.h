@@ -7,6 +7,7 @@
  *	crash, never answer, answer nonsense    its picture fails; jail_fault
  *	write wrong pixels                      they are the picture of who sent the file
  *	use much CPU time                       the picture is charged; cpu_ms ends the process
+ *	go on when the job has ended            it is killed
  *	keep something for the next picture     there is none: it ends, and its slot is wiped
  *
  * The pixels are read after the process has ended, when nobody can change them. Any thread; a job
@@ -15,6 +16,7 @@
 #ifndef DARKROOM_JAIL_JAIL_H
 #define DARKROOM_JAIL_JAIL_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -39,8 +41,12 @@ enum jail_fault {
 	JAIL_FAULT_FILE = 1, /* the library does not accept the file */
 	JAIL_FAULT_MEMORY,   /* the file needs more than its header says */
 	JAIL_FAULT_PROCESS,  /* the process has crashed, or has broken the rules */
-	JAIL_FAULT_BUSY      /* no process was ready for a long time, or too many have crashed */
+	JAIL_FAULT_BUSY,     /* no process was ready for a long time, or somebody has killed it */
+	JAIL_FAULT_OFF,      /* too many processes of the format have crashed */
+	JAIL_FAULTS
 };
+
+#define JAIL_OFF_S 60 /* after JAIL_FAULT_OFF at most */
 
 enum jail_result { JAIL_JOB_FAILED = -1, JAIL_JOB_DONE = 0, JAIL_JOB_MORE = 1 };
 
@@ -61,7 +67,9 @@ struct jail_job {
 	struct jail_slot *slot; /* NULL: it waits for one */
 	int socket;             /* of the process; after a slot was taken */
 	int32_t pid;
-	bool is_paused, has_reply, has_ended;
+	bool is_paused, has_reply;
+	bool has_ended;      /* the process, so that the planes may be read */
+	const char *failure; /* what it has done wrong; NULL: nothing */
 	uint64_t charged_ns; /* of the CPU time, all in all */
 	unsigned waited_ms;  /* in vain, since there was progress */
 	struct jail_reply reply;
@@ -78,7 +86,14 @@ enum jail_result jail_job_advance(struct jail_job *job);
 bool jail_job_read_plane(const struct jail_job *job, unsigned plane, uint8_t *to, ptrdiff_t stride);
 bool jail_job_read_icc(const struct jail_job *job, void *to);
 
-/* Ends the job in any state, wipes what it has used, and gives the slot back. */
+/* Ends the job in any state. Its process is killed, and what it has used is wiped. */
 void jail_job_end(struct jail_job *job);
+
+/* Of a format, since the start. */
+struct jail_counters {
+	_Atomic uint64_t cpu_ns; /* of the processes, as far as jobs were charged for it */
+	_Atomic uint64_t faults[JAIL_FAULTS];
+};
+const struct jail_counters *jail_counters(enum file_format format);
 
 #endif

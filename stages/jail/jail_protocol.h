@@ -5,6 +5,7 @@
  * sealed memfd: a file at its start, and the planes behind it at the next page.
  *
  *	darkroom-decode -> daemon  struct jail_notice, with the socket of the child that it names
+ *	daemon -> darkroom-decode  struct jail_order: this child is not needed any more
  *	daemon -> child            struct jail_request, once
  *	child -> daemon            struct jail_reply; after JAIL_MORE it waits for one byte
  *	child -> daemon            end of file: no process can write the slot any more
@@ -28,13 +29,22 @@ enum jail_status {
 	JAIL_DECODED = 1,
 	JAIL_MORE,
 	JAIL_DAMAGED,
-	JAIL_NO_MEMORY /* the arena is too small */
+	JAIL_NO_MEMORY,  /* the arena is too small */
+	JAIL_NOT_STARTED /* the kernel has refused the memory of the request, or the filter */
 };
 
+/* A child is ready, and that before it has ended. */
 struct jail_notice {
 	int32_t slot; /* -1: formats tells what can be decoded */
 	int32_t pid;
-	uint32_t formats; /* a bit for each enum file_format */
+	uint32_t formats;  /* a bit for each enum file_format */
+	int32_t ended_pid; /* 0: none, or of a zygote that has ended */
+	int32_t status;    /* of it: wait(2) */
+};
+
+/* Ends a child if it still is that of the slot, wipes the slot and starts another one. */
+struct jail_order {
+	int32_t slot, pid;
 };
 
 struct jail_request {

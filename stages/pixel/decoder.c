@@ -404,6 +404,7 @@ enum decoder_result decoder_open(struct decoder *d, const uint8_t *file, size_t 
 {
 	assert(d->state == DECODER_CLOSED);
 	d->fault = 0;
+	d->retry_s = 0;
 	d->has_lost = d->has_ended_early = d->stop_on_loss = false;
 	d->rows_done = 0;
 	d->state = DECODER_HEADER;

@@ -52,6 +52,7 @@ struct decoder {
 	/* public: the reason of a failure */
 	enum decoder_fault fault;
 	char fault_text[JMSG_LENGTH_MAX];
+	unsigned retry_s; /* seconds until the file may be decoded; 0: not known */
 	/* public: whether pixels are lost; after DECODER_DONE */
 	bool has_lost;
 	/* public: whether the whole image is buffered as coefficients before the first row is

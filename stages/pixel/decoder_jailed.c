@@ -120,6 +120,10 @@ static enum decoder_result fail_decode(struct decoder *d)
 		            ": the file needs more memory than its header says");
 	case JAIL_FAULT_BUSY:
 		return fail(d, DECODER_NO_MEMORY, ": no process is ready to decode it");
+	case JAIL_FAULT_OFF:
+		d->retry_s = JAIL_OFF_S;
+		return fail(d, DECODER_NO_MEMORY,
+		            ": refused for a minute, because processes that decode it crash");
 	default:
 		return fail(d, DECODER_DAMAGED, ": the process that decoded it has ended");
 	}

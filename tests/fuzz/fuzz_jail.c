@@ -85,6 +85,9 @@ static void run_job(const struct input *in, const uint8_t *data, size_t size, in
 	jail_job_begin(&job);
 	for (unsigned turn = 0; turn < TURNS_MAX && result == JAIL_JOB_MORE; turn++) {
 		result = jail_job_advance(&job);
+		if (turn == 0) /* planes: what it answers */
+			assert(pwrite(job.slot->memfd, data, size,
+			              (off_t)jail_planes_at(&job.request)) >= 0);
 		if (result == JAIL_JOB_MORE)
 			answer(child, in, data, size, turn, &has_ended);
 	}
@@ -95,10 +98,11 @@ static void run_job(const struct input *in, const uint8_t *data, size_t size, in
 	jail_job_end(&job);
 }
 
-/* A slot whose child is this program, and a zygote that says nothing. */
-static void begin_child(int *pair, int *control)
+/* A slot whose child is this program, and a zygote that has ended. */
+static void begin_child(int *pair)
 {
 	struct jail_slot *s = &jail.slot[0];
+	int control[2];
 
 	assert(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair) == 0);
 	assert(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, control) == 0);
@@ -106,7 +110,8 @@ static void begin_child(int *pair, int *control)
 
 	assert(err == 0);
 	s->ready = pair[0];
-	s->pid = getpid();
+	s->notice.pid = getpid();
+	close(control[1]);
 	jail.control = control[0];
 	jail.slot_count = 1;
 	memset(jail.crashes, 0, sizeof jail.crashes);
@@ -114,7 +119,7 @@ static void begin_child(int *pair, int *control)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	int pair[2], control[2];
+	int pair[2];
 	struct input in;
 
 	if (size < sizeof in)
@@ -122,14 +127,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(&in, data, sizeof in);
 	make_sound(&in.request);
 	log_set_level(0);
-	begin_child(pair, control);
-	/* Planes: what is behind the answers. */
-	(void)!pwrite(jail.slot[0].memfd, data, size, (off_t)jail_planes_at(&in.request));
+	begin_child(pair);
 	run_job(&in, data + sizeof in, size - sizeof in, pair[1]);
 	assert(!jail.slot[0].is_taken);
-	assert(jail.slot[0].is_dirty || lseek(jail.slot[0].memfd, 0, SEEK_DATA) < 0);
+	assert(!find_slot()); /* not before the zygote has wiped it */
 	close(pair[1]);
-	close(control[1]);
 	jail_stop();
 	return 0;
 }

@@ -270,19 +270,31 @@ def test_more_time_than_allowed_is_refused(start):
 
 # ---- processes ----
 
+def below(pid):
+    """Returns the processes of darkroom-decode below a process."""
+    path = pathlib.Path(f"/proc/{pid}/task/{pid}/children")
+    every = path.read_text().split() if path.exists() else []
+    return [int(p) for p in every if b"darkroom-decode" in words_of(p)[:1]]
+
+
+def words_of(pid):
+    with contextlib.suppress(OSError):
+        words = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        return [words[0].rpartition(b"/")[2], *words[1:]]
+    return []
+
+
+def spares_and_zygotes(first):
+    """Returns what a first process has started."""
+    every = below(first)
+    zygotes = [p for p in every if b"zygote" in words_of(p)]
+    return [p for p in every if p not in zygotes], zygotes
+
+
 def processes(daemon):
     """Returns the processes of darkroom-decode, as (first, zygote, children)."""
-    def below(pid):
-        path = pathlib.Path(f"/proc/{pid}/task/{pid}/children")
-        return [int(p) for p in path.read_text().split()] if path.exists() else []
-
-    def is_ours(pid):
-        with contextlib.suppress(OSError):
-            return b"darkroom-decode" in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
-        return False
-
-    first = [p for p in below(daemon.pid) if is_ours(p)]
-    zygote = [p for f in first for p in below(f)]
+    first = below(daemon.pid)
+    zygote = [p for f in first for p in spares_and_zygotes(f)[1]]
     return first, zygote, [p for z in zygote for p in below(z)]
 
 
@@ -302,15 +314,70 @@ def test_processes_end_with_the_daemon(start):
         assert eventually(lambda: not any(is_running(p) for p in every)), every
 
 
+def started(first):
+    """Returns the spare, the zygote and the child below a first process, when all are there."""
+    assert eventually(lambda: all(spares_and_zygotes(first))), first
+    (spare,), (zygote,) = spares_and_zygotes(first)
+    assert eventually(lambda: below(zygote)), zygote
+    return spare, zygote, below(zygote)[0]
+
+
+def test_every_process_that_is_killed_is_started_again(start):
+    daemon = start("experiment.decode_processes=1")
+    (first,) = below(daemon.pid)
+    picture = KINDS["rgb"][0]()
+    for victim in ("zygote", "spare", "child", "first", "zygote", "first"):
+        spare, zygote, child = started(first)
+        os.kill({"zygote": zygote, "spare": spare, "child": child, "first": first}[victim],
+                signal.SIGKILL)
+        if victim == "spare":
+            assert eventually(lambda: spares_and_zygotes(first)[0] not in ([spare], []))
+        first = spare if victim == "first" else first
+        assert daemon.upload(picture, "image/png").status == 201, victim
+    assert daemon.says("the process that starts children has ended; it was started again")
+
+
 def test_without_its_program_a_picture_is_refused_in_words(start):
     daemon = start("experiment.decode_processes=1")
-    assert eventually(lambda: len(processes(daemon)[2]) == 1)
-    (first,), (zygote,), (child,) = processes(daemon)
-    os.kill(first, signal.SIGKILL)
+    (first,) = below(daemon.pid)
+    spare, zygote, child = started(first)
+    for pid in (first, spare):
+        os.kill(pid, signal.SIGSTOP)
+    for pid in (first, spare):
+        os.kill(pid, signal.SIGKILL)
     assert eventually(lambda: not is_running(zygote) and not is_running(child))
     assert problem(daemon, KINDS["rgb"][0](), 503, "overloaded") == (
         "PNG: no process is ready to decode it")
     assert daemon.says("no process is ready to decode a PNG")
+    assert daemon.upload(SMALL).status == 201
+
+
+def crash_one(daemon, data):
+    """Uploads a file whose process has a signal of a crash while it decodes. Returns the answer."""
+    assert eventually(lambda: processes(daemon)[2])
+    (child,), answers = processes(daemon)[2], []
+    os.kill(child, signal.SIGSTOP)
+    upload = threading.Thread(target=lambda: answers.append(daemon.upload(data, "image/png")))
+    upload.start()
+    reserved = "reserved_image_bytes"
+    assert eventually(lambda: answers or daemon.get("/stats").json()["memory"][reserved] > 0)
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(child, signal.SIGSEGV)
+        os.kill(child, signal.SIGCONT)
+    upload.join()
+    return answers[0]
+
+
+def test_a_format_whose_processes_crash_is_off_for_a_minute(start):
+    daemon = start("experiment.decode_processes=1")
+    data = KINDS["rgb"][0]()
+    answer = next(a for a in (crash_one(daemon, data) for _ in range(100)) if a.status == 503)
+    assert answer.slug == "overloaded" and 1 <= int(answer["retry-after"]) <= 60
+    assert answer.json()["detail"] == (
+        "PNG: refused for a minute, because processes that decode it crash")
+    assert daemon.says("has ended by SIGSEGV; the picture is refused with 422")
+    assert daemon.says("PNG: 20 processes that decode it have crashed within a minute")
+    assert daemon.upload(KINDS["lossy"][0](), "image/webp").status == 201
     assert daemon.upload(SMALL).status == 201
 
 
@@ -323,8 +390,7 @@ def is_running(pid):
 
 def test_a_process_has_nothing(start):
     daemon = start("experiment.decode_processes=1")
-    assert eventually(lambda: len(processes(daemon)[2]) == 1)
-    _, (zygote,), (child,) = processes(daemon)
+    _, zygote, child = started(*below(daemon.pid))
     status = pathlib.Path(f"/proc/{zygote}/status").read_text()
     assert re.search(r"NoNewPrivs:\s1", status) and re.search(r"Seccomp:\s2", status)
     assert eventually(lambda: len(os.listdir(f"/proc/{child}/fd")) == 2)
@@ -338,8 +404,7 @@ def test_a_process_has_nothing(start):
 def test_a_child_makes_three_system_calls(start, tmp_path):
     """Once it has its filter, it reads and writes its socket, and ends."""
     daemon = start("experiment.decode_processes=1", "experiment.core_dumps=yes")
-    assert eventually(lambda: len(processes(daemon)[2]) == 1)
-    child = processes(daemon)[2][0]
+    child = started(*below(daemon.pid))[2]
     trace = tmp_path / "trace"
     with subprocess.Popen(["strace", "-p", str(child), "-o", trace],
                           stderr=subprocess.PIPE) as tracer:

@@ -1,15 +1,17 @@
 /*
  * decode.c - darkroom-decode: decodes uploaded pictures of other formats than JPEG for darkroomd.
  *
- * The daemon executes it before it enters its sandbox. The first process only starts the second one
- * again when that has ended. The second is the zygote: it loads the libraries and keeps one child
- * ready for each slot. It never reads a byte of an upload, and it has no file, configuration or
- * secret. A child decodes one picture and ends. While it does, it can read its socket, write it and
- * exit, by its filter of system calls.
+ * The daemon executes it before it enters its sandbox. The first process only starts the zygote
+ * again when that has ended; a spare copy takes its place when it has ended itself. The zygote
+ * loads the libraries, keeps one child ready for each slot, and ends those that the daemon names.
+ * It never reads a byte of an upload, and it has no file, configuration or secret. A child decodes
+ * one picture and ends. While it does, it can read its socket, write it and exit, by its filter of
+ * system calls.
  *
  * usage: darkroom-decode SLOTS [zygote], with the descriptors of jail_protocol.h
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -44,7 +46,6 @@
 #define NAME "darkroom-decode"
 #define STACK_MAX (1U << 20)
 #define RESTART_MS 1000 /* before another zygote */
-#define EXIT_NOTHING 3  /* of a zygote that can decode nothing */
 #define CALLS_MAX 32
 
 /* ---- filters of system calls ---- */
@@ -76,12 +77,11 @@ static bool allow_only(const long *calls, unsigned count)
 static bool lock_zygote(void)
 {
 	static const long calls[] = {
-		SYS_clone,          SYS_wait4,       SYS_socketpair, SYS_sendmsg,
-		SYS_close,          SYS_close_range, SYS_dup3,       SYS_mmap,
-		SYS_munmap,         SYS_mprotect,    SYS_madvise,    SYS_prctl,
-		SYS_prlimit64,      SYS_setitimer,   SYS_getppid,    SYS_set_robust_list,
-		SYS_rt_sigprocmask, SYS_read,        SYS_write,      SYS_exit,
-		SYS_exit_group,
+		SYS_clone,     SYS_wait4,    SYS_socketpair,      SYS_sendmsg,        SYS_kill,
+		SYS_fallocate, SYS_close,    SYS_close_range,     SYS_dup3,           SYS_mmap,
+		SYS_munmap,    SYS_mprotect, SYS_madvise,         SYS_prctl,          SYS_prlimit64,
+		SYS_setitimer, SYS_getppid,  SYS_set_robust_list, SYS_rt_sigprocmask, SYS_read,
+		SYS_write,     SYS_exit,     SYS_exit_group,
 	};
 
 	return allow_only(calls, COUNT_OF(calls));
@@ -99,14 +99,6 @@ static bool lock_child(void)
 
 /* ---- a child ---- */
 
-/* Waits for one byte. Returns whether it has come. */
-static bool wait_for_daemon(void)
-{
-	char byte;
-
-	return read(0, &byte, 1) == 1;
-}
-
 static void reply(const struct jail_reply *r)
 {
 	if (write(0, r, sizeof *r) != sizeof *r)
@@ -116,9 +108,10 @@ static void reply(const struct jail_reply *r)
 static void ask_for_turn(void)
 {
 	const struct jail_reply more = { .status = JAIL_MORE };
+	char byte;
 
 	reply(&more);
-	if (!wait_for_daemon())
+	if (read(0, &byte, 1) != 1)
 		_exit(EXIT_FAILURE);
 }
 
@@ -161,9 +154,9 @@ _Noreturn static void decode_one(void)
 	struct jail_request q;
 	struct codec_job job = { 0 };
 
-	if (read(0, &q, sizeof q) != sizeof q || !prepare(&q, 1, &job))
+	if (read(0, &q, sizeof q) != sizeof q)
 		_exit(EXIT_FAILURE);
-	enum jail_status status = codec_decode(&job);
+	enum jail_status status = prepare(&q, 1, &job) ? codec_decode(&job) : JAIL_NOT_STARTED;
 
 	if (status == JAIL_DAMAGED && arena_has_failed())
 		status = JAIL_NO_MEMORY;
@@ -174,7 +167,6 @@ _Noreturn static void decode_one(void)
 		                      .icc_bytes = job.icc_bytes };
 
 	reply(&r);
-	wait_for_daemon(); /* it reads the CPU time of this process */
 	_exit(EXIT_SUCCESS);
 }
 
@@ -194,43 +186,59 @@ _Noreturn static void run_child(int socket, int slot, pid_t zygote)
 /* ---- the zygote ---- */
 
 /* Starts a child for the slot, and tells the daemon. Returns its process id, or -1. */
-static pid_t start_child(int slot, pid_t self)
+static pid_t start_child(struct jail_notice *notice, pid_t self)
 {
 	int pair[2];
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair))
 		return -1;
-	pid_t pid = fork();
+	pid_t pid = notice->pid = fork();
 
 	if (pid == 0)
-		run_child(pair[1], JAIL_CONTROL_FD + 1 + slot, self);
+		run_child(pair[1], JAIL_CONTROL_FD + 1 + notice->slot, self);
 	close(pair[1]);
-	const struct jail_notice notice = { .slot = slot, .pid = pid };
 	bool is_there =
-		pid > 0 && fd_message_send(JAIL_CONTROL_FD, &notice, sizeof notice, pair[0]);
+		pid > 0 && fd_message_send(JAIL_CONTROL_FD, notice, sizeof *notice, pair[0]);
 
 	close(pair[0]);
 	return is_there ? pid : -1;
 }
 
+/* Ends a child, and removes what it has read and written. */
+static bool end_child(struct jail_notice *notice, pid_t pid)
+{
+	kill(pid, SIGKILL); /* its number is its own until the next line */
+	if (waitpid(pid, &notice->status, 0) != pid)
+		return false;
+	notice->ended_pid = pid;
+	return fallocate(JAIL_CONTROL_FD + 1 + notice->slot,
+	                 FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
+	                 (off_t)JAIL_SLOT_BYTES) == 0;
+}
+
+/* Follows the daemon's orders until it has ended, or memory or processes are short. */
 static int run_zygote(int slots)
 {
-	const struct jail_notice begin = { .slot = -1, .formats = codec_load() };
-	pid_t pid[JAIL_SLOTS_MAX], self = getpid(), ended = 0;
-	int k = 0;
+	struct jail_notice begin = { .slot = -1, .formats = codec_load() };
+	pid_t pid[JAIL_SLOTS_MAX], self = getpid();
+	struct jail_order order;
 
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (!begin.formats || !lock_zygote())
-		return EXIT_NOTHING;
-	if (!fd_message_send(JAIL_CONTROL_FD, &begin, sizeof begin, -1))
+	if (!lock_zygote())
+		begin.formats = 0;
+	if (!fd_message_send(JAIL_CONTROL_FD, &begin, sizeof begin, -1) || !begin.formats)
 		return EXIT_FAILURE;
-	for (k = 0; k < slots; k++)
-		if ((pid[k] = start_child(k, self)) < 0)
+	for (int k = 0; k < slots; k++)
+		if ((pid[k] = start_child(&(struct jail_notice){ .slot = k }, self)) < 0)
 			return EXIT_FAILURE;
-	while ((ended = wait4(-1, NULL, 0, NULL)) > 0) {
-		for (k = 0; k < slots && pid[k] != ended; k++)
-			;
-		if (k < slots && (pid[k] = start_child(k, self)) < 0)
+	while (read(JAIL_CONTROL_FD, &order, sizeof order) == sizeof order) {
+		struct jail_notice notice = { .slot = order.slot };
+
+		if (order.slot < 0 || order.slot >= slots)
+			break;
+		/* Another one: of the zygote before. */
+		if (order.pid == pid[order.slot] &&
+		    (!end_child(&notice, order.pid) ||
+		     (pid[order.slot] = start_child(&notice, self)) < 0))
 			break;
 	}
 	return EXIT_FAILURE;
@@ -238,30 +246,67 @@ static int run_zygote(int slots)
 
 /* ---- the first process ---- */
 
-static int run_zygotes(const char *slots)
+/* Forks a process that gets a signal when this one ends. Returns as fork() does. */
+static pid_t fork_bound(int signal)
+{
+	pid_t self = getpid(), pid = fork();
+
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, signal);
+		if (getppid() != self)
+			raise(signal);
+	}
+	return pid;
+}
+
+/* Starts the process that takes the place of this one. Returns 0 in that, when this one has ended.
+ */
+static pid_t start_spare(void)
+{
+	pid_t self = getpid(), pid = fork_bound(SIGTERM);
+	sigset_t set;
+	int number;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	while (pid == 0 && getppid() == self)
+		sigwait(&set, &number);
+	return pid;
+}
+
+static pid_t start_zygote(const char *slots)
+{
+	pid_t pid = fork_bound(SIGKILL);
+
+	if (pid == 0) {
+		/* A new program has other addresses. */
+		execl("/proc/self/exe", NAME, slots, "zygote", (char *)NULL);
+		_exit(EXIT_FAILURE);
+	}
+	return pid;
+}
+
+/* Until the daemon has ended. That ends the zygote as well. */
+static int keep_zygote(const char *slots)
 {
 	struct pollfd daemon = { .fd = JAIL_CONTROL_FD };
+	pid_t spare = 0, zygote = 0, ended;
 
-	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	for (;;) {
-		int status = 0;
-		pid_t pid = fork();
-
-		if (pid == 0) {
-			/* A new program has other addresses. */
-			execl("/proc/self/exe", NAME, slots, "zygote", (char *)NULL);
-			_exit(EXIT_NOTHING);
+	for (int wait_ms = 0; poll(&daemon, 1, wait_ms) <= 0; wait_ms = RESTART_MS) {
+		prctl(PR_SET_CHILD_SUBREAPER, 1); /* also the children of a killed zygote */
+		if (spare <= 0 && (spare = start_spare()) == 0) {
+			zygote = 0; /* it ends with the former process */
+			continue;
 		}
-		/* Also the children of a zygote that was killed. */
-		for (pid_t ended = 0; ended != pid; ended = waitpid(-1, &status, 0))
-			if (pid < 0 || ended < 0)
-				return EXIT_FAILURE;
-		if (WIFEXITED(status) && WEXITSTATUS(status) == EXIT_NOTHING)
-			return EXIT_NOTHING;
-		/* The end of its sockets ends the zygote when the daemon has ended. */
-		if (poll(&daemon, 1, RESTART_MS) > 0 && daemon.revents & POLLHUP)
-			return EXIT_SUCCESS;
+		if (zygote <= 0)
+			zygote = start_zygote(slots);
+		do
+			ended = waitpid(-1, NULL, 0);
+		while (ended > 0 && ended != spare && ended != zygote);
+		spare = ended == spare ? 0 : spare;
+		zygote = ended == zygote ? 0 : zygote;
 	}
+	return EXIT_SUCCESS;
 }
 
 int main(int argc, char **argv)
@@ -283,5 +328,5 @@ int main(int argc, char **argv)
 	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		return EXIT_FAILURE;
-	return argc > 2 ? run_zygote(slots) : run_zygotes(argv[1]);
+	return argc > 2 ? run_zygote(slots) : keep_zygote(argv[1]);
 }
