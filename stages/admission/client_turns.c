@@ -18,6 +18,10 @@
 /* CPU time by which a client with urgent images may be ahead of that one. */
 #define URGENT_AHEAD_NS (100 * NS_PER_MS)
 
+/* CPU time of a long image, and of one that shall not wait for its end. */
+#define LONG_NS (100 * NS_PER_MS)
+#define SHORT_NS (25 * NS_PER_MS)
+
 /* Images that are sent back to the queue at once: enough for all threads. */
 #define RELEASE_MAX 16
 
@@ -140,17 +144,24 @@ static unsigned in_flight(const struct turn_slot *s)
 	return s->queued + s->kept + s->begun;
 }
 
+static bool is_long(const struct turn *turn)
+{
+	return turn->expected_ns >= LONG_NS;
+}
+
 /* Returns whether an image that the slot has sent is urgent. The bound on the time ahead is there
  * so that many small clients together cannot starve a large one. */
 static bool is_urgent(struct client_turns *t, struct turn_slot *s, const struct turn *turn)
 {
 	struct turn_slot *largest = t->largest;
+	uint64_t served_ns = s->served_ns + in_flight(s) * turn->expected_ns;
 
 	if (!largest || in_flight(s) >= in_flight(largest))
 		t->largest = largest = s;
+	if (t->long_begun > 0 && turn->expected_ns <= SHORT_NS && served_ns <= t->long_served_ns)
+		return true;
 	return in_flight(s) * URGENT_FACTOR <= in_flight(largest) &&
-	       s->served_ns + in_flight(s) * turn->expected_ns <=
-	               largest->served_ns + URGENT_AHEAD_NS;
+	       served_ns <= largest->served_ns + URGENT_AHEAD_NS;
 }
 
 bool client_turns_add(struct client_turns *t, struct turn *turn, unsigned slot,
@@ -198,6 +209,9 @@ struct turn *client_turns_take(struct client_turns *t, struct turn *turn, bool i
 		if (t->served_ns < s->served_ns)
 			t->served_ns = s->served_ns;
 		s->served_ns += turn->expected_ns;
+		t->long_begun += is_long(turn);
+		if (is_long(turn) && t->long_served_ns < s->served_ns)
+			t->long_served_ns = s->served_ns;
 		ring_remove(t, s);
 		ring_append(t, s);
 	}
@@ -239,6 +253,7 @@ struct turn *client_turns_ended(struct client_turns *t, struct turn *turn, uint6
 
 	assert(s->begun > 0);
 	s->begun--;
+	t->long_begun -= is_long(turn);
 	s->served_ns += spent_ns - turn->expected_ns; /* it was charged when it began */
 	t->present -= in_flight(s) == 0;
 	struct turn *list = release(t);

@@ -12,9 +12,10 @@
  * one client alone has images, policy and discipline decide.
  *
  * An image is urgent if its client has few images in flight, compared with the client that has most
- * of them, and is not far ahead of that one. Urgent images precede others
- * in every stage, and interrupt them. So the flood of one client does not hold up another client's
- * image in the stages behind jpeg_decode, under any policy.
+ * of them, and is not far ahead of that one. It is also urgent if it is short while a long image of
+ * another client holds a core, and its client was served less than that one. Urgent images precede
+ * others in every stage, and interrupt them. So neither the flood of one client nor a PNG of many
+ * pixels holds up another client's image, under any policy.
  *
  * While an image waits for memory, its client's other images are kept. So another client's image
  * stands behind few of them in the line for memory.
@@ -60,6 +61,8 @@ struct client_turns {
 	bool is_direct;            /* threads call all stages of their connection */
 	uint64_t contended_ns;     /* when a client came while another one had images */
 	uint64_t served_ns;        /* of the slot whose image began last */
+	unsigned long_begun;       /* long images that were taken, and not encoded */
+	uint64_t long_served_ns;   /* of the slot that was served most when one was taken */
 	struct turn_slot *largest; /* had most images in flight when it last sent one; or NULL */
 	/* Slots that have images and may have a turn. Of those served equally, the first is next.
 	 */

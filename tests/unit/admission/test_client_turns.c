@@ -226,6 +226,22 @@ static void few_images_beside_many_are_urgent(void **state)
 	assert_int_equal(urgent_of(3, 1, 20 << 20), 0);
 }
 
+static void a_short_image_beside_a_long_one_is_urgent(void **state)
+{
+	(void)state;
+	separate_clients();
+	assert_int_equal(urgent_of(1, 1, 20 << 20), 0); /* 210 ms */
+	assert_int_equal(urgent_of(2, 1, 1000), 0);
+	assert_int_equal(client_taken(), 1);
+	assert_int_equal(urgent_of(2, 1, 1000), 1);
+	assert_int_equal(urgent_of(2, 1, 3000000), 0); /* not short */
+	/* 24 ms each: until the client would be served more than that with the long one */
+	assert_int_equal(urgent_of(2, 8, 2400000), 5);
+	end(&item[0]);
+	assert_int_equal(urgent_of(3, 1, 1000), 1); /* few beside many */
+	assert_int_equal(urgent_of(2, 1, 1000), 0);
+}
+
 static void an_urgent_image_precedes_a_client_that_was_served_less(void **state)
 {
 	(void)state;
@@ -407,6 +423,7 @@ int main(void)
 		TEST(small_images_do_not_wait_behind_large_ones),
 		TEST(an_absent_client_gathers_no_claim),
 		TEST(few_images_beside_many_are_urgent),
+		TEST(a_short_image_beside_a_long_one_is_urgent),
 		TEST(an_urgent_image_precedes_a_client_that_was_served_less),
 		TEST(direct_calls_keep_the_window_for_a_second),
 		TEST(expensive_images_count_by_their_time),
