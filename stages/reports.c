@@ -20,6 +20,7 @@
 #include "base/version.h"
 #include "conn/http_server.h"
 #include "image/image_service.h"
+#include "jail/jail.h"
 #include "log/log.h"
 #include "s3/s3_client.h"
 #include "sched/report/graph_report.h"
@@ -537,6 +538,42 @@ static void durations(const struct http_server *http, struct metrics *m)
 	}
 }
 
+/* The label of a format. */
+static const char *format_label(unsigned format)
+{
+	return file_format_type(format) + sizeof "image/" - 1;
+}
+
+static void formats(const struct server_counters *c, struct metrics *m)
+{
+	static const char *const reasons[JAIL_FAULTS] = {
+		[JAIL_FAULT_FILE] = "damaged",    [JAIL_FAULT_MEMORY] = "memory",
+		[JAIL_FAULT_PROCESS] = "crashed", [JAIL_FAULT_BUSY] = "busy",
+		[JAIL_FAULT_OFF] = "off",
+	};
+
+	metrics_family(m, "darkroom_input_images_total", "counter",
+	               "Images admitted, by the format of their files and how they ended.");
+	for (unsigned f = FILE_JPEG; f < FILE_FORMATS; f++) {
+		metrics_uint(m, LABELS({ "format", format_label(f) }, { "result", "stored" }),
+		             counter_read(&c->stored_by[f]));
+		metrics_uint(m, LABELS({ "format", format_label(f) }, { "result", "failed" }),
+		             counter_read(&c->failed_by[f]));
+	}
+	metrics_family(m, "darkroom_decode_failures_total", "counter",
+	               "Files that darkroom-decode did not decode, by format and reason.");
+	for (unsigned f = FILE_PNG; f < FILE_FORMATS; f++)
+		for (unsigned r = JAIL_FAULT_FILE; r < JAIL_FAULTS; r++)
+			metrics_uint(
+				m, LABELS({ "format", format_label(f) }, { "reason", reasons[r] }),
+				counter_read(&jail_counters(f)->faults[r]));
+	metrics_family(m, "darkroom_decode_cpu_seconds_total", "counter",
+	               "CPU time of the processes of darkroom-decode, by format.");
+	for (unsigned f = FILE_PNG; f < FILE_FORMATS; f++)
+		metrics_seconds(m, LABELS({ "format", format_label(f) }),
+		                counter_read(&jail_counters(f)->cpu_ns));
+}
+
 static void seconds(struct metrics *m, const char *name, const char *help, double value)
 {
 	metrics_family(m, name, "gauge", help);
@@ -583,6 +620,7 @@ void metrics_report(const struct report_source *source, struct text *to)
 			metrics_value(&m, f->metric, f->help, read_figure(&r, f));
 	responses(source->parts->http, &m);
 	durations(source->parts->http, &m);
+	formats(source->parts->counters, &m);
 	overload(&r.admission, &m);
 	graph_metrics(source->graph, &m);
 	process_metrics(source->process, &m);

@@ -17,6 +17,7 @@ static void count(struct server_counters *c, const struct image *image)
 	/* Acquire: pairs with image_set_problem(). */
 	if (atomic_load_explicit(&image->has_failed, memory_order_acquire)) {
 		counter_add_shared(&c->images_failed);
+		counter_add_shared(&c->failed_by[image->format]);
 		log_debug("image %s of request %s failed: %u %s: %s", image->id,
 		          image_request(image), image->problem.status, image->problem.slug,
 		          image->problem.detail);
@@ -24,6 +25,7 @@ static void count(struct server_counters *c, const struct image *image)
 	}
 	atomic_store_explicit(&c->last_stored_ns, clock_ns(), memory_order_relaxed);
 	counter_add_shared(&c->images_stored);
+	counter_add_shared(&c->stored_by[image->format]);
 	if (image->is_damaged)
 		counter_add_shared(&c->images_damaged);
 	atomic_fetch_add_explicit(&c->input_bytes_stored, image->source_size, memory_order_relaxed);

@@ -20,6 +20,7 @@ from PIL import Image, ImageCms
 import pictures
 from darkroom import eventually, run
 from store_files import directory_of, files_of
+from test_metrics import scrape
 from test_tokens import make
 
 MORE = "variant.tiny.operations=scale 40x40 inside"
@@ -435,6 +436,23 @@ def test_a_picture_that_waits_for_a_process_lets_others_end(start):
     for t in threads:
         t.join()
     assert len(answers) > 6 and set(answers) == {201}
+
+
+def test_metrics_tell_the_formats_apart(start):
+    daemon = start()
+    data = KINDS["rgb"][0]()
+    for picture, status in ((data, 201), (data[:-500], 422), (KINDS["lossy"][0](), 201),
+                            (SMALL, 201)):
+        assert daemon.upload(picture).status == status
+    metrics = scrape(daemon)
+    for kind, stored, failed in (("png", 1, 1), ("webp", 1, 0), ("jpeg", 1, 0)):
+        for result, count in (("stored", stored), ("failed", failed)):
+            assert metrics("darkroom_input_images_total", format=kind, result=result) == count
+    for reason in ("damaged", "memory", "crashed", "busy", "off"):
+        assert metrics("darkroom_decode_failures_total", format="png", reason=reason) == (
+            reason == "damaged")
+    for kind in ("png", "webp"):
+        assert 0.001 < metrics("darkroom_decode_cpu_seconds_total", format=kind) < 10
 
 
 def test_killed_processes_cost_at_most_their_picture(start):
