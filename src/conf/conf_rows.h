@@ -301,7 +301,8 @@ BYTES(limits, body_bytes, 1024, UINT64_C(64) << 30, "256M", LIVE,
 NUMBER(limits, parts, 1, 10000, "64", LIVE, "Parts of a form: 413.")
 PIXELS(limits, pixels, 1, UINT64_C(5000000000), "200M", LIVE, "Pixels of an image: 413.")
 PIXELS(limits, pixels_progressive, 1, UINT64_C(5000000000), "64M", LIVE,
-       "Pixels of a progressive image, whose coefficients all stay in memory: 413.")
+       "Pixels of an image that is in memory as a whole while it is decoded: of a\n"
+       "progressive JPEG, an interlaced PNG and a lossless WebP: 413.")
 NUMBER(limits, scans, 1, 100000, "30", LIVE,
        "Scans of a progressive image: 413. Common programs write at most 10, and 18 for\n"
        "CMYK. Scans that visit the blocks more than 8 times, and more than once for\n"
