@@ -333,6 +333,8 @@ def test_every_process_that_is_killed_is_started_again(start):
                 signal.SIGKILL)
         if victim == "spare":
             assert eventually(lambda: spares_and_zygotes(first)[0] not in ([spare], []))
+        else:
+            assert eventually(lambda: not is_running(child))
         first = spare if victim == "first" else first
         assert daemon.upload(picture, "image/png").status == 201, victim
     assert daemon.says("the process that starts children has ended; it was started again")
