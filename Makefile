@@ -71,6 +71,7 @@ DAMAGE := $B/tests/bench/damage
 S3_PUT := $B/tests/bench/s3_put
 PRELOADS := $(patsubst %,$B/tests/tools/%.so,addresses power_recorder faults slow_disk slow_encoder)
 ESCAPES := $B/tests/tools/sandbox_escapes
+PLANES := $B/tests/tools/planes
 HOSTILE := $B/tests/tools/hostile_decode
 
 say = $(if $(filter 1,$V),,@printf '  %-5s %s\n' $(1) $@;)
@@ -185,6 +186,10 @@ $(HOSTILE): $(filter-out %/codec.o,$(DECODE)) $(HOSTILE).o
 	$(call say,LINK)$(CC) $(DARKROOM_LDFLAGS) -o $@ $^ $(LDLIBS)
 $B/tests/unit/jail/test_jail: | $(HOSTILE) $B/darkroom-decode
 $B/tests/unit/jail/test_jail: private LIBS += -lpng -lwebp
+
+# Compares the jail with the same code in one process: tests/http/test_corpus.py.
+$(PLANES): $(PLANES).o $(filter %/codec.o %/codec_png.o %/codec_webp.o,$(DECODE)) $B/libdarkroom.a
+	$(call say,LINK)$(CC) $(DARKROOM_LDFLAGS) -o $@ $^ $(LIBS)
 
 # Measures the daemon's work without a daemon.
 $(LIMIT): $(LIMIT).o $B/tests/unit/support/picture_compare.o $B/loadgen/load/corpus.o $B/loadgen/load/request_schedule.o \
@@ -405,4 +410,4 @@ help:
 	 'Variables: CC=gcc|clang (builds into build/clang-*), DEBUG=1 costly assertions, WERROR=1, V=1 show commands,' \
 	 '           OPT="-O2 -g", CPPFLAGS, CFLAGS, LDFLAGS, LDLIBS'
 
--include $(OBJ:.o=.d) $(DECODE:.o=.d) $(TESTS:=.d) $(FIXTURES:.o=.d) $(REPLACEMENTS:.o=.d) $(patsubst %.c,$B/%.d,$(wildcard tests/fuzz/*.c)) $(SERVER:=.d) $(LIMIT:=.d) $(SYNTHETIC:=.d) $B/tests/bench/spin.d $(world_objects:.o=.d) $(patsubst %,$B/tests/world/%.d,atomics orders test_filter) $(world_atomic:.o=.d) $(ESCAPES:=.d) $(HOSTILE:=.d) $(DAMAGE:=.d) $(PRELOADS:.so=.d) $(foreach t,$(TOOLS),$(patsubst %.o,%.d,$(call tool_objects,$t)))
+-include $(OBJ:.o=.d) $(DECODE:.o=.d) $(TESTS:=.d) $(FIXTURES:.o=.d) $(REPLACEMENTS:.o=.d) $(patsubst %.c,$B/%.d,$(wildcard tests/fuzz/*.c)) $(SERVER:=.d) $(LIMIT:=.d) $(SYNTHETIC:=.d) $B/tests/bench/spin.d $(world_objects:.o=.d) $(patsubst %,$B/tests/world/%.d,atomics orders test_filter) $(world_atomic:.o=.d) $(ESCAPES:=.d) $(PLANES:=.d) $(HOSTILE:=.d) $(DAMAGE:=.d) $(PRELOADS:.so=.d) $(foreach t,$(TOOLS),$(patsubst %.o,%.d,$(call tool_objects,$t)))
