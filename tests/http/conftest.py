@@ -35,12 +35,14 @@ def is_selected(item):
         return False
     if item.get_closest_marker("every_policy"):
         return True
-    if SCOPE == "scheduling" and not any(map(item.get_closest_marker,
-                                             ("also_with", "shared_layout"))):
+    others = {policy for mark in item.iter_markers("also_with") for policy in mark.args}
+    # Threads that serve one connection each have no scheduler.
+    if SCOPE == "scheduling" and not (item.get_closest_marker("shared_layout")
+                                      or others - {"thread-per-connection"}):
         return False
     if POLICY in ("", DEFAULT_POLICY):
         return True
-    return any(POLICY in mark.args for mark in item.iter_markers("also_with"))
+    return POLICY in others
 
 
 def pytest_collection_modifyitems(config, items):
