@@ -29,7 +29,6 @@ TARGET static void JOIN(vertical, NAME)(const uint8_t *src, ptrdiff_t stride, in
 			KERNEL_UNROLL(8)
 			for (int i = 0; i < VECTORS; i++)
 				sum[i] += (words)MULHRS(WIDE(s, i), wk);
-			__builtin_prefetch(s + VECTORS * LANES);
 		}
 		KERNEL_UNROLL(8)
 		for (int i = 0; i < VECTORS; i++)
