@@ -39,10 +39,10 @@ static void check_signature(const struct s3_request *r, const char *names, const
 
 static void get_of_an_object(void **state)
 {
-	const struct s3_header header[] = { { "host", HOST },
-		                            { "range", "bytes=0-9" },
-		                            { "x-amz-content-sha256", NO_BODY },
-		                            { "x-amz-date", DATE } };
+	struct s3_header header[] = { { "host", HOST },
+		                      { "range", "bytes=0-9" },
+		                      { "x-amz-content-sha256", NO_BODY },
+		                      { "x-amz-date", DATE } };
 	const struct s3_request r = { REGION, "GET",  "/test.txt",      "",
 		                      HOST,   header, COUNT_OF(header), NO_BODY };
 
@@ -55,11 +55,11 @@ static void put_of_an_object(void **state)
 {
 	static const char body[] =
 		"44ce7dd67c959e0d3524ffac1771dfbba87d2b6b4b4e99e42034a8b803f8b072";
-	const struct s3_header header[] = { { "date", "Fri, 24 May 2013 00:00:00 GMT" },
-		                            { "host", HOST },
-		                            { "x-amz-content-sha256", body },
-		                            { "x-amz-date", DATE },
-		                            { "x-amz-storage-class", "REDUCED_REDUNDANCY" } };
+	struct s3_header header[] = { { "date", "Fri, 24 May 2013 00:00:00 GMT" },
+		                      { "host", HOST },
+		                      { "x-amz-content-sha256", body },
+		                      { "x-amz-date", DATE },
+		                      { "x-amz-storage-class", "REDUCED_REDUNDANCY" } };
 	char path[64];
 	struct text escaped;
 
@@ -76,9 +76,9 @@ static void put_of_an_object(void **state)
 
 static void queries(void **state)
 {
-	const struct s3_header header[] = { { "host", HOST },
-		                            { "x-amz-content-sha256", NO_BODY },
-		                            { "x-amz-date", DATE } };
+	struct s3_header header[] = { { "host", HOST },
+		                      { "x-amz-content-sha256", NO_BODY },
+		                      { "x-amz-date", DATE } };
 	struct s3_request r = { REGION,           "GET",  "/", "lifecycle=", HOST, header,
 		                COUNT_OF(header), NO_BODY };
 
@@ -117,7 +117,7 @@ static void dates(void **state)
 static void too_long_a_signature_is_refused(void **state)
 {
 	static char name[300];
-	const struct s3_header header[] = { { name, "x" } };
+	struct s3_header header[] = { { name, "x" } };
 	const struct s3_request r = { REGION, "GET", "/", "", HOST, header, 1, NO_BODY };
 	char authorization[S3_AUTHORIZATION_MAX];
 	struct s3_request other;
