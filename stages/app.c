@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "conf/conf_degrade.h"
+#include "conf/conf_files.h"
 #include "conf/conf_value.h"
 #include "conn/http_server.h"
 #include "daemon/program.h"
@@ -108,23 +109,32 @@ int program_check_addresses(const struct conf *conf)
 	return listener_set_check(conf);
 }
 
-/* Starts darkroom-decode, which is next to this program. Without it only JPEGs are accepted. */
+/* Returns what darkroom-decode is to do; 0: nothing. */
+static uint32_t formats_of(const struct conf *conf)
+{
+	const char *names = conf->input.formats;
+
+	return (conf_fields_have(names, "png", 3) ? 1U << FILE_PNG : 0) |
+	       (conf_fields_have(names, "webp", 4) ? 1U << FILE_WEBP : 0) |
+	       (conf_files_have(conf, FILE_WEBP) ? JAIL_ENCODES(FILE_WEBP) : 0) |
+	       (conf_files_have(conf, FILE_AVIF) ? JAIL_ENCODES(FILE_AVIF) : 0);
+}
+
+/* Starts darkroom-decode, which is next to this program. Without it only JPEGs are accepted and
+ * made. */
 static void start_jail(const struct conf *conf)
 {
 	uint64_t cores = cores_usable(), wanted = conf->experiment.decode_processes,
 		 automatic = cores < 2            ? 2
 	                     : cores < DECODE_MAX ? cores
 	                                          : DECODE_MAX;
-	const char *names = conf->input.formats;
-	uint32_t formats = (conf_fields_have(names, "png", 3) ? 1U << FILE_PNG : 0) |
-	                   (conf_fields_have(names, "webp", 4) ? 1U << FILE_WEBP : 0);
 	char path[PATH_MAX + sizeof DECODE_PROGRAM] = "";
 	ssize_t n = readlink("/proc/self/exe", path, PATH_MAX);
 
 	while (n > 0 && path[n - 1] != '/')
 		n--;
 	snprintf(path + (n > 0 ? n : 0), sizeof DECODE_PROGRAM, "%s", DECODE_PROGRAM);
-	jail_start(path, formats, (unsigned)(wanted == CONF_AUTO ? automatic : wanted));
+	jail_start(path, formats_of(conf), (unsigned)(wanted == CONF_AUTO ? automatic : wanted));
 }
 
 int program_init(const struct conf *conf)

@@ -13,7 +13,7 @@
 #include "app.h"
 #include "background/background.h"
 #include "base/check.h"
-#include "conf/conf.h"
+#include "conf/conf_files.h"
 #include "http/problem.h"
 #include "image/disk_job.h"
 #include "image/image_service.h"
@@ -90,15 +90,16 @@ static void explain(struct visit *v, struct disk_job *job)
 {
 	struct storage *st = &app(v)->images->storage;
 	struct storage_explanation e = { .id = job->id,
-		                         .variant = job->name,
+		                         .label = job->name,
 		                         .max_age_ms = app_conf(v)->store.max_age_ms };
 
 	job->result = storage_explain(st, &e);
 	job->has_original = e.has_original;
 	job->is_lost = e.is_lost;
 	if (job->is_lost)
-		set_damaged(job, job->name, ".jpg",
-		            e.has_original && conf_variant_find(app_conf(v), job->name));
+		set_damaged(job, job->name,
+		            file_format_of_name(job->name) ? "" : file_format_suffix(FILE_JPEG),
+		            e.has_original && conf_files_have_label(app_conf(v), job->name));
 	else if (strcmp(job->name, STORE_ORIGINAL_NAME) == 0)
 		problem_set(job->problem, 404, "not-found",
 		            "image %s does not exist, or its original is not kept", job->id);

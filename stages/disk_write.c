@@ -35,7 +35,7 @@
 #define BELOW_FLOOR 1   /* an error beside -errno: limits.free_bytes would not be left */
 #define NOT_WANTED 2    /* another one: the image has its problem */
 #define BLOCK_SIZE 4096 /* of most file systems; a directory takes one, too */
-#define FILE_COUNT_MAX (CONF_VARIANT_MAX + 2) /* the variants, image.json, the original */
+#define FILE_COUNT_MAX STORED_FILES_MAX
 
 static_assert(UPLOAD_FIELD_MAX <= SPOOL_FILE_NAME_MAX, "a note has room for an upload's file name");
 static_assert(FOCUS_TEXT_MAX == SPOOL_FOCUS_MAX, "a note has room for a focal point");
@@ -85,28 +85,29 @@ static struct store_file summed_file(const char *name, const void *data, size_t 
 	return (struct store_file){ name, data, size, sum };
 }
 
-/* Lists the files of a finished image, and gives its variants their versions. Returns 0 or -ENOMEM.
+/* Lists the files of a finished image, and gives them their versions. Returns 0 or -ENOMEM.
  */
 static int list_files(struct disk_scratch *d, unsigned index, struct image *image)
 {
 	struct store_file *file = d->file[index];
 	char(*sum)[CHECKSUM_LENGTH + 1] = d->sum[index];
 	const struct conf_epoch *epoch = image->upload->epoch;
+	const struct conf_files *files = &image_plan(image)->files;
 	bool is_remade = image->remade != NULL;
 	unsigned n = 0;
-	struct image_sums sums = { .variant = (const char(*)[CHECKSUM_LENGTH + 1]) sum };
+	struct image_sums sums = { .file = (const char(*)[CHECKSUM_LENGTH + 1]) sum };
 	struct text metadata;
 
-	for (unsigned i = 0; i < image_plan(image)->variant_count; i++) {
-		struct image_variant *variant = &image->variant[i];
+	for (unsigned i = 0; i < files->count; i++) {
+		struct image_file *made = &image->file[i];
 
-		if (!image_makes(image, i))
+		if (!image_has(image, i))
 			continue;
-		file[n++] = summed_file(epoch->file_name[i], variant->data, variant->size, sum[i]);
-		memcpy(variant->version, sum[i], IMAGE_VERSION_MAX - 1);
+		file[n++] = summed_file(files->file[i].name, made->data, made->size, sum[i]);
+		memcpy(made->version, sum[i], IMAGE_VERSION_MAX - 1);
 	}
 	if (!is_remade && epoch->conf.server.keep_originals == CONF_YES) {
-		char *of_original = sum[CONF_VARIANT_MAX];
+		char *of_original = sum[CONF_FILE_MAX];
 
 		file[n++] =
 			summed_file(STORE_ORIGINAL, image->source, image->source_size, of_original);
@@ -119,8 +120,8 @@ static int list_files(struct disk_scratch *d, unsigned index, struct image *imag
 		image_record_write(&metadata, image, &sums);
 	if (metadata.overflowed)
 		return -ENOMEM;
-	file[n++] = summed_file(STORED_IMAGE, metadata.data, metadata.length,
-	                        sum[CONF_VARIANT_MAX + 1]);
+	file[n++] =
+		summed_file(STORED_IMAGE, metadata.data, metadata.length, sum[CONF_FILE_MAX + 1]);
 	d->item[index] = (struct store_item){ .place = STORE_IMAGES,
 		                              .id = image->id,
 		                              .file = file,

@@ -132,7 +132,7 @@ static uint64_t bytes_needed(const struct metadata *m, const struct image *image
 	};
 
 	f.plane_count = decoder_shapes(image->decoder, f.shape);
-	return memory_need_bytes(&f, image_plan(image));
+	return memory_need_bytes(&f, image_plan(image), image->unneeded);
 }
 
 static enum verdict problem_from_budget(struct problem *p, struct visit *v, uint64_t need)

@@ -185,6 +185,8 @@ static const struct figure figures[] = {
 	  "Images that could not be stored, by reason." },
 	{ FAILURES, COUNTERS(store_failed), "other", LABEL("store_failures_total", "reason", "other"),
 	  NULL },
+	{ STORE, COUNTERS(files_left_out), "left_out", "darkroom_files_left_out_total",
+	  "AVIFs and WebPs that could not be made; their images were stored without them." },
 	{ REMOVED, BACKGROUND(sweep.removed[SWEEP_EXPIRED]), "expired",
 	  LABEL("store_removed_total", "reason", "expired"),
 	  "Images removed because of their age or the store's size, by reason." },

@@ -12,9 +12,11 @@
 #define PICTURE_SIDE_MAX 65500 /* pixels; libjpeg's limit, JPEG_MAX_DIMENSION */
 #define CONF_THREADS_MAX 64    /* workers of one group: one bit each in a word */
 #define CONF_VARIANT_MAX 16
+#define CONF_FILE_MAX 32 /* of all variants and their formats */
 #define CONF_GROUP_MAX 8
-#define CONF_NAME_MAX 32     /* bytes of the name of a variant or a group, with the zero */
-#define CONF_TEXT_MAX 256    /* bytes of any other text value, with the zero */
+#define CONF_NAME_MAX 32 /* bytes of the name of a variant or a group, with the zero */
+#define CONF_FILE_NAME_MAX (CONF_NAME_MAX + 5) /* of a variant's file, with the zero */
+#define CONF_TEXT_MAX 256                      /* bytes of any other text value, with the zero */
 #define CONF_SOCKET_MAX 108  /* bytes of a socket's path, with the zero: unix(7) */
 #define CONF_AUTO UINT64_MAX /* "auto", for keys that offer it */
 

@@ -45,6 +45,8 @@ enum conf_controller {
 };
 enum conf_when_full { CONF_WHEN_FULL_REFUSE = 1, CONF_WHEN_FULL_WAIT };
 enum conf_chroma { CONF_CHROMA_420 = 1, CONF_CHROMA_444 };
+enum conf_effort { CONF_EFFORT_FAST = 1, CONF_EFFORT_SMALL };
+enum conf_when { CONF_WHEN_UPLOAD = 1, CONF_WHEN_IDLE };
 
 /* How long a visit lasts (Gordon 2010, table 3.1 and 2.4.2). */
 enum schedule_service {

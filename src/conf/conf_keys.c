@@ -89,9 +89,7 @@ static const struct conf_section sections[] = {
 	{ ONE(server) },
 	{ ONE(log) },
 	{ ONE(access) },
-	{ ONE(input),
-	  .help = "Pictures of other formats than JPEG. Animations are refused. The variants are\n"
-	          "JPEGs." },
+	{ ONE(input), .help = "Pictures of other formats than JPEG. Animations are refused." },
 	{ ONE(store),
 	  .help = "Which images are removed. A request may name a time of its own: X-Expires-After,\n"
 	          "see darkroom-http(7)." },
@@ -188,7 +186,8 @@ bool conf_part_find(const struct conf *conf, const char *name, struct conf_part 
 #define REFERENCE(name_, operations_, quality_)                                                    \
 	{                                                                                          \
 		.name = name_, .operations = operations_, .enlarge = CONF_NO, .quality = quality_, \
-		.chroma = CONF_CHROMA_420, .progressive = CONF_NO, .optimize = CONF_YES            \
+		.chroma = CONF_CHROMA_420, .progressive = CONF_NO, .optimize = CONF_YES,           \
+		.formats = "jpeg", .effort = CONF_EFFORT_FAST, .when = CONF_WHEN_UPLOAD            \
 	}
 
 static const struct conf_variant reference_variants[] = {

@@ -569,7 +569,8 @@ YES_NO(variant, enlarge, "no", LIVE,
        "Whether scale may enlarge pictures, up to limits.width, height and pixels. If\n"
        "not: inside and exact keep a side that is smaller, and cover makes the largest\n"
        "picture of the box's proportions.")
-NUMBER(variant, quality, 1, 100, "82", LIVE, "Quality of the JPEG.")
+NUMBER(variant, quality, 1, 100, "82", LIVE,
+       "Quality of the JPEG. Files of other formats look about as good.")
 CHOICE(variant, chroma, CHOICES({ "420", CONF_CHROMA_420 }, { "444", CONF_CHROMA_444 }), "420",
        LIVE,
        "Resolution of the colours. 420: half in both directions, as in most JPEGs.\n"
@@ -582,6 +583,23 @@ YES_NO(variant, optimize, "yes", LIVE,
        "Whether Huffman tables are made for the file, as progressive files always have\n"
        "them. The file is 3 to 15 % smaller, for 3 % more CPU time per image (40 %\n"
        "with libjpeg-turbo 3).")
+NOTATION(variant, formats, CONF_NAME_MAX, conf_are_variant_formats,
+         "jpeg, and avif, webp or both, separated by commas", NOT_EMPTY, "jpeg", LIVE,
+         "Formats of its files, each with a URL of its own: NAME.jpg, NAME.avif, NAME.webp.\n"
+         "For equal looks an AVIF has about 0.7 of the bytes of the JPEG, for about eight\n"
+         "times its CPU time; a WebP 0.75, for fourteen times. They are made by processes\n"
+         "of darkroom-decode, with libaom3 and libwebp7. One that cannot be made is left\n"
+         "out, and the image is stored without it. The first avif or webp of a\n"
+         "configuration needs a restart. All variants together have at most 32 files.")
+CHOICE(variant, effort, CHOICES({ "fast", CONF_EFFORT_FAST }, { "small", CONF_EFFORT_SMALL }),
+       "fast", LIVE,
+       "With avif: small takes about ten times the CPU time of fast, for 5 to 20 % fewer\n"
+       "bytes.")
+CHOICE(variant, when, CHOICES({ "upload", CONF_WHEN_UPLOAD }, { "idle", CONF_WHEN_IDLE }), "upload",
+       LIVE,
+       "When the files of other formats than JPEG are made. upload: before the answer.\n"
+       "idle: later, from the original, while little else is to do and never under load;\n"
+       "until then the answers do not name them. This needs server.keep_originals.")
 SECTION_END(variant[CONF_VARIANT_MAX])
 
 SECTION(experiment)

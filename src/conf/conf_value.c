@@ -283,14 +283,24 @@ static size_t next_field(const char **at, const char **name)
 	return length;
 }
 
-bool conf_are_formats(const char *value)
+static bool are_among(const char *value, const char *names)
 {
 	const char *name;
 
 	for (size_t n; (n = next_field(&value, &name));)
-		if (!conf_fields_have("png webp", name, n))
+		if (!conf_fields_have(names, name, n))
 			return false;
 	return true;
+}
+
+bool conf_are_formats(const char *value)
+{
+	return are_among(value, "png webp");
+}
+
+bool conf_are_variant_formats(const char *value)
+{
+	return are_among(value, "jpeg avif webp") && conf_fields_have(value, "jpeg", 4);
 }
 
 bool conf_are_fields(const char *value)

@@ -67,18 +67,19 @@ void conf_value_format(const struct conf_key *key, uint64_t value, struct text *
 
 /* ---- notations of texts that are not empty ---- */
 
-bool conf_is_listen(const char *value);        /* HOST:PORT or [HOST]:PORT */
-bool conf_is_admin_address(const char *value); /* the same, "auto", "no" or an absolute path */
-bool conf_is_origin(const char *value);        /* "*" or SCHEME://HOST[:PORT] */
-bool conf_are_networks(const char *value);     /* addresses or networks, separated by spaces */
-bool conf_are_hosts(const char *value);        /* "*" or hosts without ports */
-bool conf_is_user_name(const char *value);     /* whether the user exists is not checked */
-bool conf_is_socket(const char *value);        /* "auto" or an absolute path */
-bool conf_is_path(const char *value);          /* an absolute path */
-bool conf_is_log_file(const char *value);      /* "stderr" or an absolute path of a file */
-bool conf_is_color(const char *value);         /* RRGGBB, hexadecimal */
-bool conf_are_formats(const char *value);      /* png, webp */
-bool conf_are_fields(const char *value);       /* names of form fields, for store.metadata */
+bool conf_is_listen(const char *value);           /* HOST:PORT or [HOST]:PORT */
+bool conf_is_admin_address(const char *value);    /* the same, "auto", "no" or an absolute path */
+bool conf_is_origin(const char *value);           /* "*" or SCHEME://HOST[:PORT] */
+bool conf_are_networks(const char *value);        /* addresses or networks, separated by spaces */
+bool conf_are_hosts(const char *value);           /* "*" or hosts without ports */
+bool conf_is_user_name(const char *value);        /* whether the user exists is not checked */
+bool conf_is_socket(const char *value);           /* "auto" or an absolute path */
+bool conf_is_path(const char *value);             /* an absolute path */
+bool conf_is_log_file(const char *value);         /* "stderr" or an absolute path of a file */
+bool conf_is_color(const char *value);            /* RRGGBB, hexadecimal */
+bool conf_are_formats(const char *value);         /* png, webp */
+bool conf_are_variant_formats(const char *value); /* jpeg, and perhaps avif, webp */
+bool conf_are_fields(const char *value);          /* names of form fields, for store.metadata */
 
 /* Returns the colour of a text that conf_is_color() accepts, as 0xRRGGBB. */
 uint32_t conf_color(const char *value);

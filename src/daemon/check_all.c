@@ -15,6 +15,7 @@
 #include "base/text.h"
 #include "conf/conf.h"
 #include "conf/conf_degrade.h"
+#include "conf/conf_files.h"
 #include "conf/conf_keys.h"
 #include "conf/conf_source.h"
 #include "conf/stage_table.h"
@@ -29,6 +30,8 @@
 #define S3 "store.kind = s3 "
 #define FROM_ORIGINALS \
 	"variants are made from the originals: expected no, or server.keep_originals = yes"
+#define FROM_ORIGINALS_IDLE \
+	"the files are made from the originals: expected upload, or server.keep_originals = yes"
 
 struct checking {
 	const struct check *check;
@@ -72,6 +75,18 @@ static void report_lines(struct checking *c, const char *section, const char *ke
 		text_puts(c->errors, ": ");
 	}
 	text_puts(c->errors, lines);
+}
+
+struct rule {
+	bool is_broken;
+	const char *section, *key, *message;
+};
+
+static void report_broken(struct checking *c, const struct rule *rule, size_t count)
+{
+	for (const struct rule *end = rule + count; rule < end; rule++)
+		if (rule->is_broken)
+			report(c, rule->section, rule->key, "%s", rule->message);
 }
 
 /* ---- stages ---- */
@@ -124,6 +139,42 @@ static void check_operations(struct checking *c)
 		       "has no operations: expected for example operations = scale 800x800 "
 		       "inside");
 	}
+}
+
+/* Refuses what has no effect, or none that anybody wants. */
+static void check_formats(struct checking *c, const struct conf_variant *v)
+{
+	bool is_idle = v->when == CONF_WHEN_IDLE, has_avif = conf_variant_has(v, FILE_AVIF),
+	     has_webp = conf_variant_has(v, FILE_WEBP);
+	char section[CONF_NAME_MAX + 16];
+	const struct rule rules[] = {
+		{ v->effort == CONF_EFFORT_SMALL && !has_avif, section, "effort",
+		  "small is of an AVIF: expected fast, or avif among the formats" },
+		{ is_idle && !has_avif && !has_webp, section, "when",
+		  "the JPEG is made at the upload: expected upload, or formats with avif or "
+		  "webp" },
+		{ is_idle && c->conf->server.keep_originals != CONF_YES, section, "when",
+		  FROM_ORIGINALS_IDLE },
+		{ is_idle && c->conf->store.kind == CONF_STORE_S3, section, "when",
+		  S3 "does not provide when = idle: expected upload" },
+		{ has_webp && v->chroma == CONF_CHROMA_444, section, "chroma",
+		  "a WebP has half the resolution of colours: expected 420, or no webp" },
+	};
+
+	snprintf(section, sizeof section, "variant.%s", v->name);
+	report_broken(c, rules, COUNT_OF(rules));
+}
+
+static void check_files_made(struct checking *c)
+{
+	unsigned count = conf_files_count(c->conf);
+
+	for (unsigned i = 0; i < c->conf->variant_count; i++)
+		check_formats(c, &c->conf->variant[i]);
+	if (count > CONF_FILE_MAX)
+		report(c, "variant", "formats",
+		       "all variants together have %u files: expected at most %d", count,
+		       CONF_FILE_MAX);
 }
 
 static void check_names(struct checking *c)
@@ -200,18 +251,6 @@ static void check_degrade(struct checking *c)
 static bool needs_costs(const struct conf *conf)
 {
 	return conf->layout.mode == CONF_LAYOUT_PARTITION;
-}
-
-struct rule {
-	bool is_broken;
-	const char *section, *key, *message;
-};
-
-static void report_broken(struct checking *c, const struct rule *rule, size_t count)
-{
-	for (const struct rule *end = rule + count; rule < end; rule++)
-		if (rule->is_broken)
-			report(c, rule->section, rule->key, "%s", rule->message);
 }
 
 /* Keys that need others. */
@@ -351,6 +390,7 @@ int check_all(const struct check *check, const struct conf *conf, struct text *e
 	if (check->has_errors)
 		return -EINVAL;
 	check_names(&c);
+	check_files_made(&c);
 	check_limits(&c);
 	check_degrade(&c);
 	check_rules(&c);

@@ -22,6 +22,7 @@
 #include "image/image.h"
 #include "image/image_service.h"
 #include "image/remade.h"
+#include "jail/jail.h"
 #include "layout/cores.h"
 #include "log/log.h"
 #include "store/directory.h"
@@ -227,7 +228,7 @@ static void give_up(struct remake *r, const char *id, const char *why)
 	log_warning("remake: cannot remake image %s: %s; it stays as it is", id, why);
 }
 
-/* The image is made. If a damaged file was found since it began, queue_variant() has set the
+/* The image is made. If a damaged file was found since it began, queue_file() has set the
  * attempts of its entry to none, and it is made once more. */
 static void leave_queue(struct feeder *f, const struct feeder_slot *slot)
 {
@@ -339,6 +340,19 @@ static int open_stored(struct image_service *s, const char *id, struct remade **
 	return err;
 }
 
+/* Returns the JPEGs of the variants of these files. */
+static uint32_t jpegs_of(uint32_t made, const struct conf *conf)
+{
+	struct conf_files files;
+	uint32_t jpegs = 0;
+
+	conf_files_list(&files, conf);
+	for (unsigned i = 0; i < files.count; i++)
+		if (made >> i & 1)
+			jpegs |= UINT32_C(1) << files.file[i].variant;
+	return jpegs;
+}
+
 /* Finds what is to be made. Returns 0, -ENOENT if the image lacks nothing, or -errno. */
 static int find_variants(const struct remake_entry *entry, struct remade *r,
                          const struct conf *conf, struct stored_lack *lack, uint32_t *made)
@@ -347,6 +361,7 @@ static int find_variants(const struct remake_entry *entry, struct remade *r,
 		return -EBADMSG;
 	*made = remake_entry_wanted(entry, conf) &
 	        (lack->missing | (entry->only_missing ? 0 : lack->differs));
+	*made |= jpegs_of(*made, conf) & lack->missing; /* without which nothing names them */
 	r->is_complete = !((lack->missing | lack->differs) & ~*made);
 	if (*made == 0)
 		return -ENOENT;
@@ -540,15 +555,15 @@ void remake_report(struct remake *r, struct text *to)
 
 /* ---- damaged files ---- */
 
-/* Adds the variant to the image's entry in the queue. */
-static int queue_variant(struct remake *r, const char *id, const char *variant)
+/* Adds the file to the image's entry in the queue. */
+static int queue_file(struct remake *r, const char *id, const char *label)
 {
 	struct remake_entry entry = { .only_missing = true };
 	bool is_new = remake_queue_get(&r->feeder.service->store, id, &entry) != 0;
 	size_t length = strlen(entry.names), left = sizeof entry.names - length;
 
-	if (is_new || (length && strlen(variant) + 1 < left)) /* otherwise it is for all */
-		snprintf(entry.names + length, left, "%s%s", is_new ? "" : " ", variant);
+	if (is_new || (length && strlen(label) + 1 < left)) /* otherwise it is for all */
+		snprintf(entry.names + length, left, "%s%s", is_new ? "" : " ", label);
 	entry.attempts = 0; /* leave_queue() */
 	int err = queue_put(r, id, &entry, is_new);
 
@@ -562,15 +577,15 @@ int remake_damaged(struct remake *r, const struct conf *conf, const char *id, co
 	struct store *s = &r->feeder.service->store;
 	bool is_document = strcmp(name, STORED_IMAGE) == 0;
 	int err = is_document ? 0 : store_quarantine(s, id, name, fd);
-	char variant[CONF_NAME_MAX];
+	char label[CONF_FILE_NAME_MAX];
 
 	if (err == -ESTALE || err == -ENOENT)
 		return -ESTALE;
-	snprintf(variant, sizeof variant, "%.*s", (int)strcspn(name, "."), name);
-	bool may_be_made = !is_document && conf_variant_find(conf, variant) &&
+	stored_file_label(label, name);
+	bool may_be_made = !is_document && conf_files_have_label(conf, label) &&
 	                   store_has_file(s, id, STORE_ORIGINAL);
 
-	if (err || !may_be_made || (err = queue_variant(r, id, variant))) {
+	if (err || !may_be_made || (err = queue_file(r, id, label))) {
 		counter_add_shared(&r->lost);
 		log_error("image %s: %s is damaged, and cannot be made again%s%s; it is answered "
 		          "503 until a good copy is in its place",
@@ -584,19 +599,23 @@ int remake_damaged(struct remake *r, const struct conf *conf, const char *id, co
 	return 1;
 }
 
-/* ---- variants that were skipped under load ---- */
+/* ---- files that are made after the upload ---- */
 
-/* Lists the variants that the image's level skips. Returns their number. */
-static unsigned list_skipped(const struct image *image, char *names, size_t size)
+/* Lists the files that the image's level skips, and those that are made when little is to do.
+ * Returns their number. */
+static unsigned list_later(const struct image *image, char *names, size_t size)
 {
-	const struct conf *conf = image_conf(image);
+	bool is_backfilled = image_conf(image)->overload.backfill == CONF_YES;
+	const struct plan *plan = image_plan(image);
 	struct text t;
 	unsigned n = 0;
 
 	text_init(&t, names, size);
-	for (unsigned i = 0; i < conf->variant_count; i++)
-		if (!plan_makes(image_plan(image), i))
-			text_printf(&t, "%s%s", n++ ? " " : "", conf->variant[i].name);
+	for (unsigned i = 0; i < plan->files.count; i++)
+		if ((plan_makes(plan, i) ? plan->files.idle >> i & 1 : is_backfilled) &&
+		    (plan->files.file[i].format == FILE_JPEG ||
+		     jail_can_encode(plan->files.file[i].format)))
+			text_printf(&t, "%s%s", n++ ? " " : "", plan->files.file[i].label);
 	return n;
 }
 
@@ -604,8 +623,7 @@ bool remake_skipped(struct remake *r, const struct image *image)
 {
 	struct remake_entry entry = { .only_missing = true };
 
-	if (image_conf(image)->overload.backfill != CONF_YES || image->remade ||
-	    list_skipped(image, entry.names, sizeof entry.names) == 0)
+	if (image->remade || list_later(image, entry.names, sizeof entry.names) == 0)
 		return false;
 	int err = queue_put(r, image->id, &entry, true);
 

@@ -109,9 +109,10 @@ int remake_damaged(struct remake *r, const struct conf *conf, const char *id, co
                    int fd);
 
 /*
- * Variants that were skipped under load are made when it has gone (overload.backfill).
+ * Variants that were skipped under load are made when it has gone (overload.backfill), and files
+ * with when = idle when little else is to do.
  *
- * The image is about to be stored. Returns whether it lacks variants that are to be made later; it
+ * The image is about to be stored. Returns whether it lacks files that are to be made later; it
  * is then in the store's queue, and remake_skipped_end() must follow. The flush of the image's
  * commit makes both durable. After a crash there may be an entry without an image, which does no
  * harm. Blocks.

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "page/page_files.h"
+#include "store/stored_image.h"
 
 #define READING (METHOD_GET | METHOD_HEAD | METHOD_OPTIONS)
 #define READING_TEXTS READING, "GET, HEAD, OPTIONS"
@@ -68,18 +69,18 @@ static bool slice_equals(struct slice s, const char *text)
 /* Takes the name of a variant off a file name like "medium.jpg". What an image has is decided by
  * its files, so the name need not be in the configuration. Returns false if no variant can have it.
  */
-static bool find_variant(struct slice file, char found[CONF_NAME_MAX])
+static bool find_variant(struct route *route, struct slice file)
 {
-	char name[CONF_NAME_MAX] = "";
+	char name[CONF_FILE_NAME_MAX] = "";
 
-	if (file.length <= 4 || file.length - 4 >= CONF_NAME_MAX ||
-	    memcmp(file.data + file.length - 4, ".jpg", 4) != 0 ||
-	    slice_equals(file, STORE_ORIGINAL))
+	if (file.length >= sizeof name || slice_equals(file, STORE_ORIGINAL))
 		return false;
-	memcpy(name, file.data, file.length - 4);
-	if (strlen(name) != file.length - 4 || !conf_is_variant_name(name))
+	memcpy(name, file.data, file.length);
+	if (strlen(name) != file.length || !stored_file_is_named(name) ||
+	    strcmp(name, STORED_IMAGE) == 0)
 		return false;
-	memcpy(found, name, CONF_NAME_MAX);
+	route->format = file_format_of_name(name);
+	memcpy(route->variant, name, file.length - strlen(file_format_suffix(route->format)));
 	return true;
 }
 
@@ -139,7 +140,7 @@ void route_find(struct route *route, enum request_method method, struct slice ta
 	else if (slice_equals(rest, "/" STORE_ORIGINAL))
 		route->kind = ROUTE_ORIGINAL;
 	else if (rest.data[0] == '/' &&
-	         find_variant((struct slice){ rest.data + 1, rest.length - 1 }, route->variant))
+	         find_variant(route, (struct slice){ rest.data + 1, rest.length - 1 }))
 		route->kind = ROUTE_VARIANT;
 }
 

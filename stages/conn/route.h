@@ -5,6 +5,7 @@
 #ifndef DARKROOM_CONN_ROUTE_H
 #define DARKROOM_CONN_ROUTE_H
 
+#include "base/file_format.h"
 #include "conf/conf.h"
 #include "http/request.h"
 #include "store/store.h"
@@ -38,6 +39,7 @@ struct route {
 	enum route_kind kind;
 	char id[ULID_LENGTH + 1];    /* image, variant, original */
 	char variant[CONF_NAME_MAX]; /* variant: its name, which the image may lack */
+	enum file_format format;     /* variant: of its file */
 	unsigned char file;          /* page, operator, openapi: index for page_file_at() */
 };
 

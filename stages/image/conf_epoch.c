@@ -2,7 +2,6 @@
 #include "conf_epoch.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/check.h"
@@ -62,9 +61,6 @@ int conf_epochs_prepare(struct conf_epochs *s, const struct conf *conf, const st
 	epoch->plan = *plan;
 	conf_classes_parse(conf->overload.classes, &epoch->classes); /* which was checked */
 	build_degraded(epoch);
-	for (unsigned i = 0; i < conf->variant_count; i++)
-		snprintf(epoch->file_name[i], sizeof epoch->file_name[i], "%s.jpg",
-		         conf->variant[i].name);
 	pthread_mutex_lock(&s->lock);
 	epoch->next = s->all;
 	s->all = s->prepared = epoch;

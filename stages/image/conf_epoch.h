@@ -25,12 +25,11 @@ struct conf_epoch {
 	struct conf_epoch *next;
 	/* fixed */
 	struct conf conf;
-	struct plan plan;                                    /* of level 0 */
-	struct conf_degrade degrade;                         /* overload.degrade */
-	struct conf_classes classes;                         /* overload.classes */
-	struct plan degraded[CONF_DEGRADE_MAX];              /* of level 1 and so on */
-	unsigned step_count_max;                             /* of all levels */
-	char file_name[CONF_VARIANT_MAX][CONF_NAME_MAX + 5]; /* "thumb.jpg" */
+	struct plan plan;                       /* of level 0 */
+	struct conf_degrade degrade;            /* overload.degrade */
+	struct conf_classes classes;            /* overload.classes */
+	struct plan degraded[CONF_DEGRADE_MAX]; /* of level 1 and so on */
+	unsigned step_count_max;                /* of all levels */
 };
 
 struct conf_epochs {

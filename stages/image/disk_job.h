@@ -23,7 +23,7 @@ struct stored_list;
 struct upload_key;
 struct visit;
 
-#define DISK_JOB_NAME_MAX (CONF_NAME_MAX + 5) /* "medium.jpg", with its zero */
+#define DISK_JOB_NAME_MAX CONF_FILE_NAME_MAX
 
 enum disk_work {
 	/* of disk_write */

@@ -15,6 +15,7 @@
 #include "base/round.h"
 #include "conf_epoch.h"
 #include "image_service.h"
+#include "log/log.h"
 #include "pixel/picture.h"
 #include "remade.h"
 #include "sched/core/graph.h"
@@ -42,7 +43,8 @@ void image_init(struct image *image, struct upload *u, const uint8_t *source, si
 	image->format = file_format_of(source, source_size);
 	image->source_size = source_size;
 	image->event.size = source_size;
-	image->made = UINT32_MAX;
+	image->made = ~plan->files.idle;
+	image->unneeded = plan->unneeded;
 	atomic_flag_clear(&image->problem_claimed);
 	ulid_new(image->id);
 	image->known = (struct inflight_image){ .id = image->id,
@@ -175,6 +177,12 @@ static unsigned subtree_size(const struct plan *plan, unsigned index)
 	return n;
 }
 
+static void send_to_stats(struct visit *v, struct image *image)
+{
+	visit_unpark(v, &image->event);
+	visit_send(v, STAGE_STATS, &image->event);
+}
+
 /* n steps of the image have ended; after the last one the image goes on. */
 static void image_steps_end(struct visit *v, struct image *image, unsigned n)
 {
@@ -185,12 +193,19 @@ static void image_steps_end(struct visit *v, struct image *image, unsigned n)
 		return;
 	image_end_turn(image); /* a slow disk keeps no core from the client's next image */
 	if (atomic_load_explicit(&image->has_failed, memory_order_acquire)) {
-		visit_unpark(v, &image->event);
-		visit_send(v, STAGE_STATS, &image->event);
+		send_to_stats(v, image);
 		return;
 	}
-	for (unsigned i = 0; i < image_plan(image)->variant_count; i++)
-		size += image->variant[i].size;
+	for (unsigned i = 0; i < CONF_FILE_MAX; i++)
+		size += image->file[i].size;
+	if (!size) { /* of a stored image; an upload has its JPEGs */
+		struct problem problem;
+
+		problem_set(&problem, 500, "internal", "none of its files could be made");
+		image_set_problem(image, &problem);
+		send_to_stats(v, image);
+		return;
+	}
 	disk_job_send_image(v, &image->store_job, DISK_STORE, size);
 }
 
@@ -291,14 +306,24 @@ void step_encoded(struct visit *v, struct step *s, uint8_t *data, size_t size, u
                   uint32_t height)
 {
 	struct image *image = s->image;
-	struct image_variant *variant = &image->variant[step_plan(s)->variant];
+	struct image_file *file = &image->file[step_plan(s)->file];
 
 	visit_park(v, &s->event);
 	input_done(s);
-	assert(!variant->data);
-	*variant = (struct image_variant){
-		.data = data, .size = size, .width = width, .height = height
-	};
+	assert(!file->data);
+	*file = (struct image_file){ .data = data, .size = size, .width = width, .height = height };
+	image_steps_end(v, image, 1);
+}
+
+void step_left_out(struct visit *v, struct step *s, const char *why)
+{
+	struct image *image = s->image;
+
+	if (why)
+		log_warning("image %s: %s cannot be made: %s; the image does without it", image->id,
+		            image_plan(image)->files.file[step_plan(s)->file].name, why);
+	visit_park(v, &s->event);
+	input_done(s);
 	image_steps_end(v, image, 1);
 }
 
@@ -435,9 +460,9 @@ void image_end(struct visit *v, struct image *image)
 	struct upload *u = image->upload;
 
 	/* Other images may keep the upload much longer. */
-	for (unsigned i = 0; i < image_plan(image)->variant_count; i++) {
-		pool_put(image->variant[i].data);
-		image->variant[i].data = NULL;
+	for (unsigned i = 0; i < CONF_FILE_MAX; i++) {
+		pool_put(image->file[i].data);
+		image->file[i].data = NULL;
 	}
 	pool_put(image->icc);
 	image->icc = NULL;

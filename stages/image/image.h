@@ -55,9 +55,10 @@ struct step {
 
 #define IMAGE_VERSION_MAX 9 /* the first characters of the checksum, with the zero */
 
-struct image_variant {
+/* A file that was made of the image. */
+struct image_file {
 	uint8_t *data; /* pool memory; NULL until encoded and after the image has ended */
-	size_t size;
+	size_t size;   /* 0: it was not made */
 	uint32_t width, height;
 	char version[IMAGE_VERSION_MAX]; /* of the content, for its URL; set by disk_write */
 };
@@ -96,7 +97,7 @@ struct image {
 	uint64_t work;             /* cost_ns() */
 	struct disk_job store_job;
 	/* set before it starts */
-	uint32_t made;         /* one bit for each variant that is made */
+	uint32_t made;         /* one bit for each file that is made */
 	uint64_t unneeded;     /* one bit for each step of the plan that is not */
 	struct remade *remade; /* a stored image gets variants again; NULL: an upload */
 
@@ -105,7 +106,7 @@ struct image {
 	_Atomic bool has_failed; /* problem is valid */
 	_Atomic unsigned steps_left;
 	struct placeholder placeholder; /* set by one step; complete when the image is stored */
-	struct image_variant variant[CONF_VARIANT_MAX];
+	struct image_file file[CONF_FILE_MAX];
 
 	/* what it holds: see image_hold() */
 	void (*release[IMAGE_HOLDS_MAX])(struct visit *v, struct image *image);
@@ -164,10 +165,10 @@ static inline const char *image_request(const struct image *image)
 	return image->upload->request_id[0] ? image->upload->request_id : "-";
 }
 
-/* Returns whether the variant is made for this image. */
-static inline bool image_makes(const struct image *image, unsigned variant)
+/* Returns whether the file was made of this image. After the last step. */
+static inline bool image_has(const struct image *image, unsigned file)
 {
-	return image->made >> variant & 1 && plan_makes(image_plan(image), variant);
+	return image->file[file].size > 0;
 }
 
 /* Returns how many rows (of MCUs, or of tiles) of that width to process between two checks of the
@@ -213,10 +214,13 @@ void image_decode_failed(struct visit *v, struct image *image, const struct prob
  * start. Drops s->input; owns the step's event. */
 void step_done(struct visit *v, struct step *s, struct picture *result);
 
-/* From jpeg_encode: the variant's file is complete (data is pool memory, owned). Owns the step's
- * event. */
+/* From jpeg_encode: the file is complete (data is pool memory, owned). Owns the step's event. */
 void step_encoded(struct visit *v, struct step *s, uint8_t *data, size_t size, uint32_t width,
                   uint32_t height);
+
+/* From jpeg_encode: the file cannot be made for the reason `why`, and the image does without it.
+ * NULL: that was logged before. Owns the step's event. */
+void step_left_out(struct visit *v, struct step *s, const char *why);
 
 /* From scale, blur and jpeg_encode: s and all steps below it fail. Owns the step's event. */
 void step_failed(struct visit *v, struct step *s, const struct problem *problem);

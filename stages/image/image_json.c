@@ -10,43 +10,85 @@
 #include "image.h"
 #include "store/stored_image.h"
 
-/* variant: its name, or NULL for the URL of the image itself. version: of the variant. */
-static void json_url(struct json *j, const char *id, const char *variant, const char *version)
+static void put_url(struct text *t, const char *id)
 {
-	char url[96];
+	text_puts(t, "/images/");
+	text_puts(t, id);
+}
+
+/* The URL of the image itself. */
+static void json_url(struct json *j, const char *id)
+{
+	char url[64];
 	struct text t;
 
 	text_init(&t, url, sizeof url);
-	text_puts(&t, "/images/");
-	text_puts(&t, id);
-	if (variant) {
-		text_puts(&t, "/");
-		text_puts(&t, variant);
-		text_puts(&t, ".jpg?v=");
-		text_puts(&t, version);
-	}
+	put_url(&t, id);
 	json_string_n(j, "url", t.data, t.length);
 }
 
-void image_variant_json(struct json *j, const struct image *image, unsigned index)
+/* The URL of a file, with its version; width: as a descriptor in srcset, 0: none. */
+static void json_file_url(struct json *j, const char *member, const struct image *image,
+                          unsigned file, uint32_t width)
 {
-	const struct image_variant *variant = &image->variant[index];
-	const char *name = image_conf(image)->variant[index].name;
+	char url[128];
+	struct text t;
 
-	json_object(j, name);
-	json_url(j, image->id, name, variant->version);
-	json_uint(j, "width", variant->width);
-	json_uint(j, "height", variant->height);
-	json_uint(j, "bytes", variant->size);
+	text_init(&t, url, sizeof url);
+	put_url(&t, image->id);
+	text_puts(&t, "/");
+	text_puts(&t, image_plan(image)->files.file[file].name);
+	text_puts(&t, "?v=");
+	text_puts(&t, image->file[file].version);
+	if (width)
+		text_printf(&t, " %uw", width);
+	json_string_n(j, member, t.data, t.length);
+}
+
+void image_jpeg_json(struct json *j, const struct image *image, unsigned file)
+{
+	const struct image_file *made = &image->file[file];
+
+	json_file_url(j, "url", image, file, 0);
+	json_uint(j, "width", made->width);
+	json_uint(j, "height", made->height);
+	json_uint(j, "bytes", made->size);
+}
+
+void image_source_json(struct json *j, const struct image *image, unsigned file)
+{
+	json_object(j, NULL);
+	json_string(j, "type", file_format_type(image_plan(image)->files.file[file].format));
+	json_file_url(j, "srcset", image, file, image->file[file].width);
+	json_uint(j, "bytes", image->file[file].size);
+	json_object_end(j);
+}
+
+static void variant_json(struct json *j, const struct image *image, unsigned variant)
+{
+	const struct conf_files *files = &image_plan(image)->files;
+	unsigned n = 0;
+
+	json_object(j, image_conf(image)->variant[variant].name);
+	image_jpeg_json(j, image, variant);
+	for (unsigned i = image_conf(image)->variant_count; i < files->count; i++) {
+		if (files->file[i].variant != variant || !image_has(image, i))
+			continue;
+		if (n++ == 0)
+			json_array(j, STORED_SOURCES);
+		image_source_json(j, image, i);
+	}
+	if (n)
+		json_array_end(j);
 	json_object_end(j);
 }
 
 static void variants_json(struct json *j, const struct image *image)
 {
 	json_object(j, "variants");
-	for (unsigned i = 0; i < image_plan(image)->variant_count; i++)
-		if (image_makes(image, i))
-			image_variant_json(j, image, i);
+	for (unsigned i = 0; i < image_conf(image)->variant_count; i++)
+		if (image_has(image, i))
+			variant_json(j, image, i);
 	json_object_end(j);
 }
 
@@ -88,7 +130,7 @@ void image_placeholder_json(struct json *j, const struct image *image)
 void image_json(struct json *j, const struct image *image, bool is_stored)
 {
 	json_string(j, "id", image->id);
-	json_url(j, image->id, NULL, NULL);
+	json_url(j, image->id);
 	/* Relaxed: set before the response is sent, by a thread that the response has joined. */
 	json_uint(j, "width", atomic_load_explicit(&image->width, memory_order_relaxed));
 	json_uint(j, "height", atomic_load_explicit(&image->height, memory_order_relaxed));
@@ -117,26 +159,27 @@ void image_json(struct json *j, const struct image *image, bool is_stored)
 
 /* ---- the stored image.json ---- */
 
-void image_record_variant(struct json *j, const struct image *image, unsigned index,
-                          const struct image_sums *sums)
+void image_record_file(struct json *j, const struct image *image, unsigned file,
+                       const struct image_sums *sums)
 {
 	const struct upload *u = image->upload;
+	const struct conf_file *f = &image_plan(image)->files.file[file];
 	struct conf_variant made;
 
-	conf_degrade_variant(&u->epoch->degrade, u->level, &u->epoch->conf.variant[index], &made);
-	json_object(j, made.name);
-	stored_settings_json(j, &made);
-	json_string(j, "xxh128", sums->variant[index]);
+	conf_degrade_variant(&u->epoch->degrade, u->level, &u->epoch->conf.variant[f->variant],
+	                     &made);
+	json_object(j, f->label);
+	stored_settings_json(j, &made, f->format);
+	json_string(j, "xxh128", sums->file[file]);
 	json_object_end(j);
 }
 
-static void record_variants(struct json *j, const struct image *image,
-                            const struct image_sums *sums)
+static void record_files(struct json *j, const struct image *image, const struct image_sums *sums)
 {
 	json_object(j, "variants");
-	for (unsigned i = 0; i < image_plan(image)->variant_count; i++)
-		if (image_makes(image, i))
-			image_record_variant(j, image, i, sums);
+	for (unsigned i = 0; i < image_plan(image)->files.count; i++)
+		if (image_has(image, i))
+			image_record_file(j, image, i, sums);
 	json_object_end(j);
 }
 
@@ -183,6 +226,6 @@ void image_record_write(struct text *t, const struct image *image, const struct 
 	image_record_begin(&j, image);
 	if (sums->original)
 		image_record_original(&j, image, sums->original);
-	record_variants(&j, image, sums);
+	record_files(&j, image, sums);
 	image_record_end(&j);
 }

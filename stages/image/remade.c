@@ -22,12 +22,71 @@ struct writer {
 	const struct image_sums *sums;
 };
 
-/* Writes one variant: as it is made now, or (raw) as it was. */
-typedef void write_new(struct writer *w, unsigned variant);
+/* Writes a file of an earlier record, as it was or with a new checksum. */
 typedef void write_old(struct writer *w, const char *name, const char *raw);
 
-/* Writes the object "variants": first those of the configuration in its order, then the others. */
-static void variants(struct writer *w, const char *old, write_new *as_new, write_old *as_old)
+static void raw(struct writer *w, const char *name, const char *value)
+{
+	json_raw(&w->json, name, value, (size_t)(json_reader_end(value) - value));
+}
+
+/* ---- what clients see ---- */
+
+/* Returns the index of the file, or that of none. */
+static unsigned find_file(const struct conf_files *files, const char *label)
+{
+	unsigned i = 0;
+
+	while (i < files->count && strcmp(files->file[i].label, label) != 0)
+		i++;
+	return i;
+}
+
+/* Writes the files of other formats than JPEG: as they are made now, or as they were. */
+static void sources(struct writer *w, const char *variant, const char *was)
+{
+	const struct conf_files *files = &image_plan(w->image)->files;
+	char label[CONF_FILE_NAME_MAX];
+	unsigned n = 0;
+
+	for (unsigned f = FILE_JPEG + 1; f < FILE_FORMATS; f++) {
+		conf_file_label(label, variant, (enum file_format)f);
+		unsigned i = find_file(files, label);
+		bool is_new = i < files->count && image_has(w->image, i);
+		const char *old = was ? stored_source_find(was, (enum file_format)f) : NULL;
+
+		if (!is_new && !old)
+			continue;
+		if (n++ == 0)
+			json_array(&w->json, STORED_SOURCES);
+		if (is_new)
+			image_source_json(&w->json, w->image, i);
+		else
+			raw(w, NULL, old);
+	}
+	if (n)
+		json_array_end(&w->json);
+}
+
+/* was: NULL: the image did not have it. */
+static void public_variant(struct writer *w, unsigned variant, const char *was)
+{
+	const char *name = image_conf(w->image)->variant[variant].name, *value = NULL;
+	char member[NAME_MAX_LENGTH];
+
+	json_object(&w->json, name);
+	if (image_has(w->image, variant))
+		image_jpeg_json(&w->json, w->image, variant);
+	else
+		while ((value = json_reader_next_named(was, value, member, sizeof member)))
+			if (strcmp(member, STORED_SOURCES) != 0)
+				raw(w, member, value);
+	sources(w, name, was);
+	json_object_end(&w->json);
+}
+
+/* Writes the variants: first those of the configuration in its order, then the others. */
+static void public_variants(struct writer *w, const char *old)
 {
 	const struct conf *conf = image_conf(w->image);
 	char name[NAME_MAX_LENGTH];
@@ -37,30 +96,37 @@ static void variants(struct writer *w, const char *old, write_new *as_new, write
 	for (unsigned i = 0; i < conf->variant_count; i++) {
 		const char *was = json_reader_member(old, conf->variant[i].name);
 
-		if (image_makes(w->image, i))
-			as_new(w, i);
-		else if (was)
-			as_old(w, conf->variant[i].name, was);
+		if (image_has(w->image, i) || was)
+			public_variant(w, i, was);
 	}
 	while ((value = json_reader_next_named(old, value, name, sizeof name)))
 		if (!conf_variant_find(conf, name))
-			as_old(w, name, value);
+			raw(w, name, value);
 	json_object_end(&w->json);
 }
 
-static void raw(struct writer *w, const char *name, const char *value)
-{
-	json_raw(&w->json, name, value, (size_t)(json_reader_end(value) - value));
-}
+/* ---- the record ---- */
 
-static void new_public(struct writer *w, unsigned variant)
+/* Writes the files in the same order. */
+static void record_files(struct writer *w, const char *old, write_old *as_old)
 {
-	image_variant_json(&w->json, w->image, variant);
-}
+	const struct conf_files *files = &image_plan(w->image)->files;
+	char name[NAME_MAX_LENGTH];
+	const char *value = NULL;
 
-static void new_settings(struct writer *w, unsigned variant)
-{
-	image_record_variant(&w->json, w->image, variant, w->sums);
+	json_object(&w->json, "variants");
+	for (unsigned i = 0; i < files->count; i++) {
+		const char *label = files->file[i].label, *was = json_reader_member(old, label);
+
+		if (image_has(w->image, i))
+			image_record_file(&w->json, w->image, i, w->sums);
+		else if (was)
+			as_old(w, label, was);
+	}
+	while ((value = json_reader_next_named(old, value, name, sizeof name)))
+		if (find_file(files, name) == files->count)
+			as_old(w, name, value);
+	json_object_end(&w->json);
 }
 
 /* An earlier version has recorded no checksum. One of its own is in the file's favour: damage since
@@ -96,7 +162,7 @@ static bool is_made_up(const struct image *image, const char *step)
 	    strncmp(text, skip, sizeof skip - 1) != 0)
 		return false;
 	for (unsigned i = 0; i < conf->variant_count; i++)
-		if (image_makes(image, i) &&
+		if (image_has(image, i) &&
 		    strcmp(text + sizeof skip - 1, conf->variant[i].name) == 0)
 			return true;
 	return false;
@@ -132,7 +198,7 @@ void remade_record_write(struct text *t, const struct image *image, const struct
 	json_object(&w.json, NULL);
 	while ((value = json_reader_next_named(all, value, name, sizeof name)))
 		if (strcmp(name, "variants") == 0)
-			variants(&w, value, new_public, raw);
+			public_variants(&w, value);
 		else if (strcmp(name, STORED_DEGRADED) == 0)
 			degraded(&w, value);
 		else if (strcmp(name, STORED_RECORD) != 0)
@@ -142,13 +208,13 @@ void remade_record_write(struct text *t, const struct image *image, const struct
 	json_object(&w.json, STORED_RECORD);
 	while (record && (value = json_reader_next_named(record, value, name, sizeof name)))
 		if (strcmp(name, "variants") == 0)
-			variants(&w, value, new_settings, raw);
+			record_files(&w, value, raw);
 		else if (strcmp(name, "xxh128") != 0)
 			raw(&w, name, value);
 	if (!record) { /* an earlier version has stored it */
 		image_record_begin(&w.json, w.image);
 		image_record_original(&w.json, w.image, w.image->remade->original_sum);
-		variants(&w, json_reader_member(all, "variants"), new_settings, old_sum);
+		record_files(&w, json_reader_member(all, "variants"), old_sum);
 	}
 	image_record_end(&w.json);
 }

@@ -10,25 +10,6 @@
 #define PNG_SIGNATURE "\x89PNG\r\n\x1a\n"
 #define PNG_SIDE_MAX 0x7fffffffU
 
-static const struct {
-	const char *name, *type;
-} formats[FILE_FORMATS] = {
-	[FILE_UNKNOWN] = { "JPEG", "image/jpeg" },
-	[FILE_JPEG] = { "JPEG", "image/jpeg" },
-	[FILE_PNG] = { "PNG", "image/png" },
-	[FILE_WEBP] = { "WebP", "image/webp" },
-};
-
-const char *file_format_name(enum file_format format)
-{
-	return formats[format].name;
-}
-
-const char *file_format_type(enum file_format format)
-{
-	return formats[format].type;
-}
-
 static uint32_t be32(const uint8_t *p)
 {
 	return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];

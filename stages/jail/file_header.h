@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum file_format { FILE_UNKNOWN = 0, FILE_JPEG, FILE_PNG, FILE_WEBP, FILE_FORMATS };
+#include "base/file_format.h"
 
 /* A part of the file; size 0: the file has none. */
 struct file_part {
@@ -30,10 +30,6 @@ struct file_header {
 
 /* Returns the format that the first bytes show. */
 enum file_format file_format_of(const uint8_t *data, size_t size);
-
-/* "PNG" and "image/png". FILE_UNKNOWN: of a JPEG. */
-const char *file_format_name(enum file_format format);
-const char *file_format_type(enum file_format format);
 
 /* Reads the header. Its parts are valid as long as data[size]. (W3C PNG, 3rd edition, 5 and 11;
  * RFC 9649, 2.5 to 2.7 and 3.4; RFC 6386, 9.1.) */

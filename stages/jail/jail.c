@@ -57,10 +57,10 @@ static struct {
 	struct jail_counters counters[FILE_FORMATS];
 	pthread_mutex_t lock; /* of what follows */
 	struct jail_slot slot[JAIL_SLOTS_MAX];
-	struct {
+	struct jail_crashes {
 		unsigned count;
 		uint64_t begin_ns, off_until_ns;
-	} crashes[FILE_FORMATS];
+	} crashes[2 * FILE_FORMATS]; /* of decodes, then of encodes */
 } jail = { .control = -1, .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static void close_if_open(int *fd)
@@ -90,10 +90,10 @@ static int make_slot(struct jail_slot *s)
 }
 
 /* In the child of fork(): leaves only the descriptors of jail_protocol.h open. */
-_Noreturn static void execute(const char *program, int control)
+_Noreturn static void execute(const char *program, uint32_t formats, int control)
 {
 	const int first = JAIL_CONTROL_FD + 1 + JAIL_SLOTS_MAX; /* beyond all that are set below */
-	char slots[16], *environment[] = { NULL };
+	char slots[16], wanted[16], *environment[] = { NULL };
 	int fds[1 + JAIL_SLOTS_MAX], null = open("/dev/null", O_RDWR);
 
 	fds[0] = fcntl(control, F_DUPFD, first);
@@ -107,7 +107,8 @@ _Noreturn static void execute(const char *program, int control)
 			_exit(EXIT_FAILURE);
 	closefrom(JAIL_CONTROL_FD + 1 + (int)jail.slot_count);
 	snprintf(slots, sizeof slots, "%u", jail.slot_count);
-	execle(program, NAME, slots, (char *)NULL, environment);
+	snprintf(wanted, sizeof wanted, "%" PRIu32, formats);
+	execle(program, NAME, slots, wanted, (char *)NULL, environment);
 	_exit(EXIT_FAILURE);
 }
 
@@ -123,17 +124,24 @@ static int wait_for_program(uint32_t wanted)
 
 	if (err)
 		return err;
-	for (unsigned f = FILE_PNG; f < FILE_FORMATS; f++)
-		if (wanted >> f & ~notice.formats >> f & 1)
+	for (unsigned f = FILE_PNG; f < FILE_FORMATS; f++) {
+		uint32_t lacks = wanted & ~notice.formats;
+
+		if (lacks >> f & 1)
 			log_warning("input.formats: " NAME " cannot load the library of %s, which "
 			            "is refused with 415",
 			            file_format_name(f));
+		if (lacks & JAIL_ENCODES(f))
+			log_warning("variant.NAME.formats: " NAME
+			            " cannot load the library that makes a %s; images do without",
+			            file_format_name(f));
+	}
 	atomic_store_explicit(&jail.formats, wanted & notice.formats, memory_order_relaxed);
 	return 0;
 }
 
 /* Forks and executes it. Returns 0 or -errno. */
-static int start_program(const char *program)
+static int start_program(const char *program, uint32_t formats)
 {
 	int pair[2], err = 0;
 
@@ -142,7 +150,7 @@ static int start_program(const char *program)
 	pid_t pid = fork();
 
 	if (pid == 0)
-		execute(program, pair[1]);
+		execute(program, formats, pair[1]);
 	if (pid < 0)
 		err = -errno;
 	close(pair[1]);
@@ -162,7 +170,7 @@ int jail_start(const char *program, uint32_t formats, unsigned slots)
 		jail.slot_count += !err;
 	}
 	if (!err)
-		err = access(program, X_OK) ? -errno : start_program(program);
+		err = access(program, X_OK) ? -errno : start_program(program, formats);
 	if (!err)
 		err = wait_for_program(formats);
 	if (!err)
@@ -184,6 +192,11 @@ void jail_stop(void)
 	jail.control = -1;
 	jail.slot_count = 0;
 	atomic_store_explicit(&jail.formats, 0, memory_order_relaxed);
+}
+
+bool jail_can_encode(enum file_format format)
+{
+	return atomic_load_explicit(&jail.formats, memory_order_relaxed) & JAIL_ENCODES(format);
 }
 
 bool jail_can_decode(enum file_format format)
@@ -259,31 +272,43 @@ static struct jail_slot *find_slot(void)
 
 /* ---- crashes ---- */
 
-static void count_crash(enum file_format format)
+static const char *verb(const struct jail_request *q)
 {
+	return q->effort ? "encode" : "decode";
+}
+
+static struct jail_crashes *crashes_of(const struct jail_request *q)
+{
+	return &jail.crashes[q->format + (q->effort ? FILE_FORMATS : 0)];
+}
+
+static void count_crash(const struct jail_request *q)
+{
+	struct jail_crashes *c = crashes_of(q);
 	uint64_t now = clock_ns();
 	bool is_off = false;
 
 	pthread_mutex_lock(&jail.lock);
-	if (now - jail.crashes[format].begin_ns > CRASHES_NS) {
-		jail.crashes[format].begin_ns = now;
-		jail.crashes[format].count = 0;
+	if (now - c->begin_ns > CRASHES_NS) {
+		c->begin_ns = now;
+		c->count = 0;
 	}
-	if (++jail.crashes[format].count == CRASHES_MAX) {
-		jail.crashes[format].off_until_ns = now + CRASHES_NS;
+	if (++c->count == CRASHES_MAX) {
+		c->off_until_ns = now + CRASHES_NS;
 		is_off = true;
 	}
 	pthread_mutex_unlock(&jail.lock);
 	if (is_off)
-		log_error("%s: %d processes that decode it have crashed within a minute; it is "
-		          "refused with 503 for a minute",
-		          file_format_name(format), CRASHES_MAX);
+		log_error("%s: %d processes that %s it have crashed within a minute; it is %s for "
+		          "a minute",
+		          file_format_name(q->format), CRASHES_MAX, verb(q),
+		          q->effort ? "left out" : "refused with 503");
 }
 
 /* The caller holds the lock. */
-static bool is_switched_off(enum file_format format)
+static bool is_switched_off(const struct jail_request *q)
 {
-	return clock_ns() < jail.crashes[format].off_until_ns;
+	return clock_ns() < crashes_of(q)->off_until_ns;
 }
 
 /* ---- a job ---- */
@@ -351,7 +376,7 @@ static enum jail_result condemn(struct jail_job *job, const char *failure)
 /* Fails the job. signal: that has ended the process; 0: none; -1: not known. */
 static enum jail_result fail_process(struct jail_job *job, int signal)
 {
-	enum file_format format = job->request.format;
+	const struct jail_request *q = &job->request;
 	bool has_only_ended = job->failure == ended,
 	     is_ours = !has_only_ended || (signal >= 0 && signal != SIGKILL);
 	const char *how = !has_only_ended ? ""
@@ -359,12 +384,14 @@ static enum jail_result fail_process(struct jail_job *job, int signal)
 	                  : signal        ? " by SIG"
 	                                  : " without an answer";
 
-	log_warning(NAME ": a process that decodes a %s %s%s%s; the picture is refused with %d",
-	            file_format_name(format), job->failure, how,
+	log_warning(NAME ": a process that %ss a %s %s%s%s; %s", verb(q),
+	            file_format_name(q->format), job->failure, how,
 	            has_only_ended && is_ours && signal ? sigabbrev_np(signal) : "",
-	            is_ours ? 422 : 503);
+	            q->effort ? "the file is left out"
+	            : is_ours ? "the picture is refused with 422"
+	                      : "the picture is refused with 503");
 	if (is_ours)
-		count_crash(format);
+		count_crash(q);
 	return fail_job(job, is_ours ? JAIL_FAULT_PROCESS : JAIL_FAULT_BUSY);
 }
 
@@ -409,7 +436,7 @@ static enum jail_result begin(struct jail_job *job)
 
 	pthread_mutex_lock(&jail.lock);
 	take_notices();
-	bool is_off = is_switched_off(q->format);
+	bool is_off = is_switched_off(q);
 	struct jail_slot *s = is_off ? NULL : find_slot();
 
 	if (s) {
@@ -430,8 +457,9 @@ static enum jail_result begin(struct jail_job *job)
 		               : condemn(job, ended);
 	if (wait_for(job, jail.control, READY_MAX_MS) >= 0)
 		return JAIL_JOB_MORE;
-	log_warning(NAME ": no process is ready to decode a %s; the picture is refused with 503",
-	            file_format_name(q->format));
+	log_warning(NAME ": no process is ready to %s a %s; %s", verb(q),
+	            file_format_name(q->format),
+	            q->effort ? "the file is left out" : "the picture is refused with 503");
 	return fail_job(job, JAIL_FAULT_BUSY);
 }
 
@@ -451,9 +479,9 @@ static enum jail_result finish(struct jail_job *job)
 	if (r->status < COUNT_OF(faults) && faults[r->status])
 		return fail_job(job, faults[r->status]);
 	if (r->status != JAIL_DECODED || r->width != q->width || r->height != q->height ||
-	    r->plane_count != q->plane_count || r->icc_bytes > q->icc_max)
-		return condemn(job, "has not decoded what the header says");
-	job->icc_bytes = r->icc_bytes;
+	    r->plane_count != q->plane_count || r->extra_bytes > q->extra_max)
+		return condemn(job, "has not done what it was asked for");
+	job->extra_bytes = r->extra_bytes;
 	return JAIL_JOB_DONE;
 }
 
@@ -538,13 +566,13 @@ bool jail_job_read_plane(const struct jail_job *job, unsigned plane, uint8_t *to
 	return true;
 }
 
-bool jail_job_read_icc(const struct jail_job *job, void *to)
+bool jail_job_read_extra(const struct jail_job *job, void *to)
 {
 	const struct jail_request *q = &job->request;
-	struct iovec iov = { to, job->icc_bytes };
+	struct iovec iov = { to, job->extra_bytes };
 
 	assert(job->has_ended && job->slot);
-	return read_all(job, &iov, 1, jail_planes_at(q) + jail_plane_bytes(q), job->icc_bytes);
+	return read_all(job, &iov, 1, jail_planes_at(q) + jail_plane_bytes(q), job->extra_bytes);
 }
 
 void jail_job_end(struct jail_job *job)

@@ -25,17 +25,19 @@
 #include "jail_protocol.h"
 
 /*
- * Starts the program, which decodes up to `slots` pictures at a time. `formats` has a bit for each
- * enum file_format; 0 starts nothing. Call it before the sandbox and before any thread. Returns 0,
- * or -errno with the reason logged; then no format can be decoded.
+ * Starts the program, which works on up to `slots` pictures at a time. `formats` has a bit for each
+ * enum file_format that is decoded, and JAIL_ENCODES() of each that is encoded; 0 starts nothing.
+ * Call it before the sandbox and before any thread. Returns 0, or -errno with the reason logged;
+ * then no format can be decoded.
  */
 int jail_start(const char *program, uint32_t formats, unsigned slots);
 
 /* Ends the processes. */
 void jail_stop(void);
 
-/* Returns whether pictures of this format are decoded here. */
+/* Return whether pictures of this format are decoded here, and whether its files are made. */
 bool jail_can_decode(enum file_format format);
+bool jail_can_encode(enum file_format format);
 
 enum jail_fault {
 	JAIL_FAULT_FILE = 1, /* the library does not accept the file */
@@ -60,8 +62,8 @@ struct jail_job {
 	 * set to 0 after it has charged it */
 	enum jail_fault fault;
 	uint64_t cpu_ns;
-	uint64_t icc_bytes; /* after JAIL_JOB_DONE: of the colour profile */
-	unsigned turns;     /* that the process has had, of JAIL_TURN_PIXELS */
+	uint64_t extra_bytes; /* after JAIL_JOB_DONE: of the profile, or of the file */
+	unsigned turns;       /* that the process has had, of JAIL_TURN_PIXELS */
 
 	/* private */
 	struct jail_slot *slot; /* NULL: it waits for one */
@@ -82,9 +84,10 @@ void jail_job_begin(struct jail_job *job);
  * the process stops at its next turn. */
 enum jail_result jail_job_advance(struct jail_job *job);
 
-/* After JAIL_JOB_DONE: copies a plane, or the profile. Returns whether it could be read. */
+/* After JAIL_JOB_DONE: copies a plane, or the profile or the file. Returns whether it could be
+ * read. */
 bool jail_job_read_plane(const struct jail_job *job, unsigned plane, uint8_t *to, ptrdiff_t stride);
-bool jail_job_read_icc(const struct jail_job *job, void *to);
+bool jail_job_read_extra(const struct jail_job *job, void *to);
 
 /* Ends the job in any state. Its process is killed, and what it has used is wiped. */
 void jail_job_end(struct jail_job *job);

@@ -10,7 +10,8 @@
  *	child -> daemon            struct jail_reply; after JAIL_MORE it waits for one byte
  *	child -> daemon            end of file: no process can write the slot any more
  *
- * A child is not believed: the daemon knows everything but the status and the size of the profile.
+ * A child is not believed: the daemon knows everything but the status, and the size of the profile
+ *or of the encoded file.
  */
 #ifndef DARKROOM_JAIL_JAIL_PROTOCOL_H
 #define DARKROOM_JAIL_JAIL_PROTOCOL_H
@@ -20,6 +21,7 @@
 
 #define JAIL_CONTROL_FD 3 /* of darkroom-decode; the memfds follow */
 #define JAIL_SLOTS_MAX 64
+#define JAIL_ENCODES(format) (UINT32_C(1) << (16 + (format)))
 #define JAIL_PAGE ((uint64_t)4096)
 #define JAIL_SLOT_BYTES (UINT64_C(1) << 36) /* of addresses: only what is written takes memory */
 /* Pixels of the file after which a child asks for another turn, about 5 ms. */
@@ -37,7 +39,7 @@ enum jail_status {
 struct jail_notice {
 	int32_t slot; /* -1: formats tells what can be decoded */
 	int32_t pid;
-	uint32_t formats;  /* a bit for each enum file_format */
+	uint32_t formats;  /* a bit for each enum file_format; JAIL_ENCODES() of what is encoded */
 	int32_t ended_pid; /* 0: none, or of a zygote that has ended */
 	int32_t status;    /* of it: wait(2) */
 };
@@ -47,6 +49,10 @@ struct jail_order {
 	int32_t slot, pid;
 };
 
+/* An encode has planes of YCbCr as its source, each without gaps, and its file is what follows the
+ * planes of a decode: a stream of AV1 (OBUs) or VP8. */
+enum jail_effort { JAIL_DECODE = 0, JAIL_ENCODE_FAST, JAIL_ENCODE_SMALL };
+
 struct jail_request {
 	uint32_t format;        /* enum file_format */
 	uint32_t width, height; /* of the picture, as its header says */
@@ -54,15 +60,17 @@ struct jail_request {
 	uint32_t reduce;        /* samples of a side that become one */
 	uint32_t background;    /* 0xRRGGBB, behind what is transparent */
 	uint32_t cpu_ms;        /* CPU time after which the child ends */
-	uint32_t zero;
+	uint32_t effort;        /* JAIL_DECODE, or of an encode */
+	uint32_t quality;       /* of an encode, on the scale of the library */
+	uint32_t chroma_reduce; /* of an encode with 3 planes: as reduce, of chroma: 1 or 2 */
 	uint64_t source_bytes, arena_bytes;
-	uint64_t icc_max; /* a larger profile is dropped */
+	uint64_t extra_max; /* a larger profile is dropped; a larger file is none */
 };
 
 struct jail_reply {
 	uint32_t status;
 	uint32_t width, height, plane_count;
-	uint64_t icc_bytes; /* of the profile behind the planes; 0: none */
+	uint64_t extra_bytes; /* behind the planes: of the profile, 0: none; or of the file */
 };
 
 /* The planes of a request: each has the same size, and they follow each other. */
@@ -71,10 +79,17 @@ static inline uint32_t jail_plane_side(uint32_t side, uint32_t reduce)
 	return (side + reduce - 1) / reduce;
 }
 
+/* Of a plane of an encode. */
+static inline uint32_t jail_source_side(const struct jail_request *q, uint32_t side, unsigned plane)
+{
+	return jail_plane_side(side, plane ? q->chroma_reduce : 1);
+}
+
 static inline uint64_t jail_plane_bytes(const struct jail_request *q)
 {
-	return (uint64_t)jail_plane_side(q->width, q->reduce) *
-	       jail_plane_side(q->height, q->reduce) * q->plane_count;
+	return q->effort ? 0
+	                 : (uint64_t)jail_plane_side(q->width, q->reduce) *
+	                           jail_plane_side(q->height, q->reduce) * q->plane_count;
 }
 
 /* Where the planes begin in a slot, and how much of it the request uses. */
@@ -85,7 +100,7 @@ static inline uint64_t jail_planes_at(const struct jail_request *q)
 
 static inline uint64_t jail_used_bytes(const struct jail_request *q)
 {
-	uint64_t bytes = jail_planes_at(q) + jail_plane_bytes(q) + q->icc_max;
+	uint64_t bytes = jail_planes_at(q) + jail_plane_bytes(q) + q->extra_max;
 
 	return (bytes + JAIL_PAGE - 1) & ~(JAIL_PAGE - 1);
 }

@@ -60,7 +60,7 @@ void decoder_jailed_choose(struct decoder *d, int width, int height)
 		.reduce = reduce < REDUCE_MAX ? reduce : REDUCE_MAX,
 		.background = d->background,
 		.source_bytes = d->source_size,
-		.icc_max = file_header_icc_max(&d->header),
+		.extra_max = file_header_icc_max(&d->header),
 	};
 	const struct jail_request *q = &d->job.request;
 
@@ -92,7 +92,7 @@ uint64_t decoder_jailed_bytes(const struct decoder *d)
 {
 	const struct jail_request *q = &d->job.request;
 
-	return q->arena_bytes + jail_used_bytes(q) + 2 * q->icc_max;
+	return q->arena_bytes + jail_used_bytes(q) + 2 * q->extra_max;
 }
 
 enum decoder_result decoder_jailed_start(struct decoder *d)
@@ -136,9 +136,10 @@ static enum decoder_result take_pixels(struct decoder *d)
 	for (unsigned c = 0; c < d->picture->plane_count && is_read; c++)
 		is_read = jail_job_read_plane(&d->job, c, d->picture->plane[c].data,
 		                              d->picture->plane[c].stride);
-	d->icc_size = d->job.icc_bytes;
+	d->icc_size = d->job.extra_bytes;
 	d->icc = is_read && d->icc_size ? pool_get(d->icc_size) : NULL;
-	if (!is_read || (d->icc_size && !d->icc) || (d->icc && !jail_job_read_icc(&d->job, d->icc)))
+	if (!is_read || (d->icc_size && !d->icc) ||
+	    (d->icc && !jail_job_read_extra(&d->job, d->icc)))
 		return fail(d, DECODER_NO_MEMORY, ": no memory for the decoded picture");
 	jail_job_end(&d->job);
 	picture_pad(d->picture);

@@ -13,6 +13,7 @@
 #include "base/pool.h"
 #include "base/round.h"
 #include "baseline.h"
+#include "encoder_jailed.h"
 #include "libjpeg_private.h"
 
 #define FILE_BYTES_MIN 4096 /* headers and tables take 0.6 KB */
@@ -154,6 +155,8 @@ static int advance_own(struct encoder *e, unsigned rows)
 
 int encoder_advance(struct encoder *e, unsigned rows)
 {
+	if (e->is_jailed)
+		return encoder_jailed_advance(e);
 	if (e->own)
 		return advance_own(e, rows);
 	if (setjmp(e->errors.failed))
@@ -163,6 +166,8 @@ int encoder_advance(struct encoder *e, unsigned rows)
 
 unsigned encoder_lines_left(const struct encoder *e)
 {
+	if (e->is_jailed)
+		return (unsigned)e->picture->height;
 	unsigned height = (unsigned)e->picture->height,
 		 lines = e->row * (e->chroma == CHROMA_420 ? 2 : 1) * DCTSIZE;
 
@@ -189,7 +194,7 @@ void encoder_take(struct encoder *e, uint8_t **data, size_t *size)
 
 bool encoder_takes_knots(const struct encoding *how)
 {
-	return how->is_optimized && !how->is_progressive;
+	return how->format <= FILE_JPEG && how->is_optimized && !how->is_progressive;
 }
 
 /* Returns the bytes of all coefficients, in whole MCUs. */
@@ -210,6 +215,8 @@ uint64_t encoder_bytes(const struct encoding *how, enum chroma chroma, int width
 
 	if (how->is_grey)
 		chroma = CHROMA_NONE;
+	if (how->format > FILE_JPEG)
+		return encoder_jailed_bytes(how, chroma, width, height, icc_size);
 	if (how->is_progressive)
 		kept += WORKING_BYTES + picture_coefficient_bytes(chroma, width, height);
 	else if (encoder_takes_knots(how))
@@ -287,6 +294,12 @@ struct encoder *encoder_new(const struct encoding *how, const struct picture *p,
 	e->icc = icc;
 	e->icc_size = icc_size;
 	e->chroma = how->is_grey ? CHROMA_NONE : picture_chroma(p);
+	if (how->format > FILE_JPEG) {
+		if (encoder_jailed_begin(e, how))
+			return e;
+		encoder_free(e);
+		return NULL;
+	}
 	e->memory.coefficient_bytes_max = picture_coefficient_bytes(e->chroma, p->width, p->height);
 	if (encoder_takes_knots(how)) {
 		e->pass_count = 2;
@@ -305,6 +318,8 @@ void encoder_free(struct encoder *e)
 {
 	if (!e)
 		return;
+	if (e->is_jailed)
+		encoder_jailed_free(e);
 	baseline_free(e->own);
 	jpeg_abort_compress(&e->out);
 	jpeg_destroy_compress(&e->out);

@@ -1,5 +1,6 @@
 /*
- * encoder.h - encodes a picture as a JPEG file, in interruptible steps.
+ * encoder.h - encodes a picture as a file, in interruptible steps: JPEG here, others in a process
+ *of their own (encoder_jailed.h).
  *
  *	encoder_new()      for one picture
  *	encoder_advance()  encodes some rows; call it while it returns 1
@@ -22,6 +23,7 @@
 
 #include <jpeglib.h>
 
+#include "jail/jail.h"
 #include "libjpeg_pool.h"
 #include "picture.h"
 
@@ -41,6 +43,15 @@ struct encoder {
 	unsigned pass, pass_count; /* over the picture */
 	unsigned row;              /* of MCUs, next one of the current pass */
 	enum chroma chroma;        /* of the file */
+
+	/* public, of files that are not JPEGs: the most CPU time of the process, set before it
+	 * begins; and what was not charged of it yet */
+	uint64_t cpu_ms, child_ns;
+	/* private */
+	bool is_jailed;
+	enum file_format format;
+	uint8_t *planes; /* as the process gets them */
+	struct jail_job job;
 };
 
 /* Returns whether baseline.c makes the file. Then planes may have steps. */
@@ -57,8 +68,11 @@ struct encoder *encoder_new(const struct encoding *how, const struct picture *p,
 /* Frees it, and the file unless that was taken. NULL is ignored. */
 void encoder_free(struct encoder *e);
 
-/* Encodes up to `rows` rows of MCUs. Returns 1 if work is left, 0 when the file is complete,
- * -ENOMEM, or -EINVAL if libjpeg fails. After an error only encoder_free() may be called. */
+/* Encodes up to `rows` rows of MCUs, or waits for the process for up to 2 ms. Returns 1 if work is
+ * left, 0 when the file is complete, -ENOMEM, or -EINVAL if libjpeg fails. Files that are not
+ * JPEGs: -ENOSYS without their library, -EFBIG if the format has no such size, -EBUSY if no process
+ * became ready, -EPROTO if the process has failed. After an error only encoder_free() may be
+ * called. */
 int encoder_advance(struct encoder *e, unsigned rows);
 
 /* Returns the number of lines that are still to be encoded, over all passes. */
@@ -66,6 +80,9 @@ unsigned encoder_lines_left(const struct encoder *e);
 
 /* Transfers *data of *size bytes, pool memory, to the caller. After encoder_advance() gave 0. */
 void encoder_take(struct encoder *e, uint8_t **data, size_t *size);
+
+/* Returns the typical CPU time for each pixel, in ns. */
+double encoder_ns_per_pixel(const struct encoding *how);
 
 /* Returns an upper bound on the memory for encoding such a picture, file and coefficients included.
  * Random noise at quality 100 fits. */

@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/file_format.h"
 #include "base/limits.h"
 
 #define PLANE_MAX 4
@@ -57,12 +58,14 @@ enum chroma {
 	CHROMA_444       /* three planes of one size */
 };
 
-/* Parameters of the JPEG file of a picture (encoder.h). */
+/* Parameters of the file of a picture (encoder.h). The two that follow the quality are of JPEGs. */
 struct encoding {
-	unsigned quality;    /* 1..100 */
+	enum file_format format; /* AVIF or WebP; another one: JPEG */
+	unsigned quality;        /* 1..100, on the scale of JPEGs */
 	bool is_progressive; /* buffers all coefficients; always has Huffman tables of its own */
 	bool is_optimized;   /* Huffman tables are made for the file */
 	bool is_grey;        /* only luma is encoded */
+	bool is_small;       /* of an AVIF: more CPU time for fewer bytes */
 };
 
 /* Sets the shapes of the 1 or 3 planes of a picture of width x height. */

@@ -94,14 +94,15 @@ static uint64_t step_bytes(const struct memory_need *f, const struct plan *plan,
 	return step->op.class->bytes(&in);
 }
 
-uint64_t memory_need_bytes(const struct memory_need *f, const struct plan *plan)
+uint64_t memory_need_bytes(const struct memory_need *f, const struct plan *plan, uint64_t unneeded)
 {
 	struct geometry g[PLAN_STEP_MAX];
 	uint64_t steps = 0, picture;
 
 	geometry_of_steps(g, plan, f->width, f->height, NULL);
 	for (unsigned i = 0; i < plan->step_count; i++)
-		steps += pooled(step_bytes(f, plan, i, g));
+		if (!(unneeded >> i & 1))
+			steps += pooled(step_bytes(f, plan, i, g));
 	picture = pooled(picture_bytes(f->shape, f->plane_count)) +
 	          (f->icc_bytes ? pooled(f->icc_bytes) : 0);
 	return picture + (f->working_bytes > steps ? f->working_bytes : steps);

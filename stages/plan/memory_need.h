@@ -37,7 +37,8 @@ void memory_need_root(const struct plan *plan, int width, int height, unsigned o
 /*
  * Returns an upper bound of the bytes that the image takes until its files are stored: the decoder
  * and the decoded picture, then all steps of the plan at once, each with its result and scratch.
+ * unneeded: one bit for each step that is not made.
  */
-uint64_t memory_need_bytes(const struct memory_need *f, const struct plan *plan);
+uint64_t memory_need_bytes(const struct memory_need *f, const struct plan *plan, uint64_t unneeded);
 
 #endif

@@ -116,15 +116,16 @@ static int leading_parent(const struct plan *plan, const struct operation *op, e
 }
 
 /* Adds the leading scales of all chains. leading[i] becomes the step of chain i. */
-static void plan_add_leading(struct plan *plan, const struct chain *chain, int *leading)
+static void plan_add_leading(struct plan *plan, unsigned variant_count, const struct chain *chain,
+                             int *leading)
 {
-	uint32_t done = plan->skipped;
+	uint32_t done = plan->skipped; /* the first files are the variants' JPEGs */
 
 	for (;;) {
 		const struct chain *largest = NULL;
 		const struct operation *op;
 
-		for (unsigned i = 0; i < plan->variant_count; i++)
+		for (unsigned i = 0; i < variant_count; i++)
 			if (!(done >> i & 1) && (!largest || is_larger(&chain[i], largest)))
 				largest = &chain[i];
 		if (!largest)
@@ -137,36 +138,53 @@ static void plan_add_leading(struct plan *plan, const struct chain *chain, int *
 	}
 }
 
-/* Adds the rest of a chain and its file. Returns 0, or -EINVAL if the plan is full. */
-static int plan_add_chain(struct plan *plan, const struct chain *chain, int parent, unsigned index,
-                          const struct conf_variant *variant)
+/* Adds a file of the step's picture. Returns 0, or -EINVAL if the plan is full. */
+static int plan_add_file(struct plan *plan, int parent, const struct chain *chain, unsigned file,
+                         const struct conf_variant *variant)
 {
 	const struct operation encode = { .class = &operation_encode };
+	int step = plan_add(plan, parent, &encode, chain->chroma);
 
-	for (unsigned i = 1; i < chain->count && parent >= 0; i++)
-		parent = plan_find_or_add(plan, parent, &chain->operation[i], chain->chroma);
-	if (parent >= 0)
-		parent = plan_add(plan, parent, &encode, chain->chroma);
-	if (parent < 0)
+	if (step < 0)
 		return -EINVAL;
-	plan->step[parent].variant = index;
-	plan->step[parent].encoding = (struct encoding){
+	plan->step[step].file = file;
+	plan->step[step].encoding = (struct encoding){
+		.format = plan->files.file[file].format,
 		.quality = (unsigned)variant->quality,
 		.is_progressive = variant->progressive == CONF_YES,
 		.is_optimized = variant->optimize == CONF_YES,
+		.is_small = variant->effort == CONF_EFFORT_SMALL,
 		.is_grey = chain->chroma == CHROMA_NONE,
 	};
 	return 0;
 }
 
-static_assert(PLAN_STEP_MAX >= 2 * CONF_VARIANT_MAX, "a leading scale and a file for each variant");
+/* Adds the rest of a chain and its files. Returns 0, or -EINVAL if the plan is full. */
+static int plan_add_chain(struct plan *plan, const struct chain *chain, int parent, unsigned index,
+                          const struct conf_variant *variant)
+{
+	int err = 0;
+
+	for (unsigned i = 1; i < chain->count && parent >= 0; i++)
+		parent = plan_find_or_add(plan, parent, &chain->operation[i], chain->chroma);
+	if (parent < 0)
+		return -EINVAL;
+	for (unsigned i = 0; i < plan->files.count && !err; i++)
+		if (plan->files.file[i].variant == index)
+			err = plan_add_file(plan, parent, chain, i, variant);
+	return err;
+}
+
+static_assert(PLAN_STEP_MAX >= CONF_VARIANT_MAX + CONF_FILE_MAX,
+              "a leading scale for each variant, and the files");
 
 /* Adds the chains with more chroma first, so that others can share their steps. */
-static int plan_add_chains(struct plan *plan, const struct conf_variant *variant,
-                           const struct chain *chain, const int *leading, unsigned *at)
+static int plan_add_chains(struct plan *plan, unsigned variant_count,
+                           const struct conf_variant *variant, const struct chain *chain,
+                           const int *leading, unsigned *at)
 {
 	for (int chroma = CHROMA_444; chroma >= CHROMA_NONE; chroma--)
-		for (*at = 0; *at < plan->variant_count; ++*at)
+		for (*at = 0; *at < variant_count; ++*at)
 			if ((int)chain[*at].chroma == chroma && plan_makes(plan, *at) &&
 			    plan_add_chain(plan, &chain[*at], leading[*at], *at, &variant[*at]))
 				return -EINVAL;
@@ -204,9 +222,9 @@ static void choose_placeholder(struct plan *plan, const struct chain *chain)
 	plan->placeholder = PLAN_ROOT;
 	for (unsigned i = 0; i < plan->step_count; i++) {
 		const struct plan_step *step = &plan->step[i];
-		const struct chain *other = &chain[step->variant];
+		const struct chain *other = &chain[plan->files.file[step->file].variant];
 
-		if (step->op.class != &operation_encode)
+		if (step->op.class != &operation_encode || step->encoding.format != FILE_JPEG)
 			continue;
 		if (best &&
 		    (shows_all(best) != shows_all(other) ? shows_all(best)
@@ -233,7 +251,12 @@ static void find_pictures_for_encoders(struct plan *plan)
 	}
 }
 
-static_assert(CONF_VARIANT_MAX <= 32, "skipped has a bit for each variant");
+static void skip_variant(struct plan *plan, unsigned variant)
+{
+	for (unsigned i = 0; i < plan->files.count; i++)
+		if (plan->files.file[i].variant == variant)
+			plan->skipped |= UINT32_C(1) << i;
+}
 
 int plan_build(struct plan *plan, const struct conf *conf, unsigned level,
                unsigned *variant_at_fault, char *error, size_t error_size)
@@ -244,16 +267,17 @@ int plan_build(struct plan *plan, const struct conf *conf, unsigned level,
 	struct conf_degrade degrade;
 
 	conf_degrade_parse(conf->overload.degrade, &degrade);
-	*plan = (struct plan){ .variant_count = conf->variant_count };
+	*plan = (struct plan){ .step_count = 0 };
+	conf_files_list(&plan->files, conf);
 	for (unsigned i = 0; i < conf->variant_count; i++) {
 		*variant_at_fault = i;
 		if (!conf_degrade_variant(&degrade, level, &conf->variant[i], &variant[i]))
-			plan->skipped |= UINT32_C(1) << i;
+			skip_variant(plan, i);
 		if (operations_parse(&chain[i], conf, &variant[i], error, error_size))
 			return -EINVAL;
 	}
-	plan_add_leading(plan, chain, leading);
-	if (plan_add_chains(plan, variant, chain, leading, variant_at_fault)) {
+	plan_add_leading(plan, conf->variant_count, chain, leading);
+	if (plan_add_chains(plan, conf->variant_count, variant, chain, leading, variant_at_fault)) {
 		snprintf(error, error_size,
 		         "variant.%s: operations: all variants together have more than %d "
 		         "different steps",
@@ -261,6 +285,7 @@ int plan_build(struct plan *plan, const struct conf *conf, unsigned level,
 		return -EINVAL;
 	}
 	choose_placeholder(plan, chain);
+	plan->unneeded = plan_unneeded(plan, ~plan->files.idle);
 	if (conf->experiment.pixel_own == CONF_YES)
 		find_pictures_for_encoders(plan);
 	return 0;
@@ -277,7 +302,7 @@ uint64_t plan_unneeded(const struct plan *plan, uint32_t made)
 		const struct plan_step *step = &plan->step[i - 1];
 		uint64_t bit = UINT64_C(1) << (i - 1);
 
-		if (step->op.class == &operation_encode && made >> step->variant & 1)
+		if (step->op.class == &operation_encode && made >> step->file & 1)
 			needed |= bit;
 		if (needed & bit && step->parent >= 0)
 			needed |= UINT64_C(1) << step->parent;

@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "conf/conf_files.h"
 #include "operation.h"
 #include "pixel/picture.h"
 
@@ -29,25 +30,26 @@ struct plan_step {
 	int parent;          /* index of an earlier step, or PLAN_ROOT */
 	enum chroma chroma;  /* of the result; a greyscale image always has CHROMA_NONE */
 	bool is_for_encoder; /* the result needs no pixels: see encoder_takes_knots() */
-	/* encode: index in conf->variant, and how */
-	unsigned variant;
+	/* encode: index of the file in conf_files_list(), and how */
+	unsigned file;
 	struct encoding encoding;
 };
 
 struct plan {
 	struct plan_step step[PLAN_STEP_MAX];
 	unsigned step_count;
-	unsigned variant_count; /* of the configuration */
-	uint32_t skipped;       /* bit i: variant i is not made */
+	struct conf_files files; /* of the configuration */
+	uint32_t skipped;        /* bit i: file i is not made */
+	uint64_t unneeded;       /* one bit for each step that only files.idle needs */
 	/* The step whose picture describes the image: of the smallest variant that shows all of it
 	 * upright and in colour, or of the smallest one. PLAN_ROOT: no variant is made. */
 	int placeholder;
 };
 
-/* Returns whether the variant of that index in the configuration is made. */
-static inline bool plan_makes(const struct plan *plan, unsigned variant)
+/* Returns whether the file of that index is made. */
+static inline bool plan_makes(const struct plan *plan, unsigned file)
 {
-	return !(plan->skipped >> variant & 1);
+	return !(plan->skipped >> file & 1);
 }
 
 /* Builds the plan of a level of overload.degrade; 0 has all variants. Returns 0, or -EINVAL with
@@ -55,8 +57,8 @@ static inline bool plan_makes(const struct plan *plan, unsigned variant)
 int plan_build(struct plan *plan, const struct conf *conf, unsigned level,
                unsigned *variant_at_fault, char *error, size_t error_size);
 
-/* Returns the steps of which no variant in `made` needs anything, one bit for each step. made: one
- * bit for each variant. Any thread. */
+/* Returns the steps of which no file in `made` needs anything, one bit for each step. made: one bit
+ * for each file. Any thread. */
 uint64_t plan_unneeded(const struct plan *plan, uint32_t made);
 
 #endif

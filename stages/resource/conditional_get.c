@@ -191,13 +191,15 @@ static bool is_sound(struct conn *c)
 	return l->is_verified;
 }
 
-/* Returns the type of an original by its first bytes, which the kernel has in memory: it has just
- * been verified. Variants are JPEGs. */
+/* Returns the type of a variant by its name, and that of an original by its first bytes, which the
+ * kernel has in memory: it has just been verified. */
 static const char *type_of_file(const struct conn *c)
 {
 	uint8_t first[16];
-	ssize_t n = c->route.kind == ROUTE_ORIGINAL ? pread(c->job.found.fd, first, sizeof first, 0)
-	                                            : 0;
+
+	if (c->route.kind != ROUTE_ORIGINAL)
+		return file_format_type(c->route.format);
+	ssize_t n = pread(c->job.found.fd, first, sizeof first, 0);
 
 	return file_format_type(file_format_of(first, n > 0 ? (size_t)n : 0));
 }

@@ -16,7 +16,7 @@
 #include "base/cached.h"
 #include "base/json.h"
 #include "base/text.h"
-#include "conf/conf.h"
+#include "conf/conf_files.h"
 #include "conn/respond.h"
 #include "image/image.h"
 #include "image/image_service.h"
@@ -40,7 +40,7 @@ static bool may_be_made(const struct conn *c)
 
 	return (conf->store.make_missing == CONF_YES || c->job.is_lost) && !c->lookup.has_asked &&
 	       c->job.has_original && c->route.kind == ROUTE_VARIANT &&
-	       conf_variant_find(conf, c->route.variant);
+	       conf_files_have_label(conf, c->job.name); /* of explain_absence() */
 }
 
 static void set_busy(struct conn *c, const char *why)
@@ -118,10 +118,11 @@ static enum conn_step explained(struct visit *v, struct conn *c)
 /* Has disk_read look which files the image has, if there is one. */
 static enum conn_step explain_absence(struct visit *v, struct conn *c)
 {
-	const char *name = c->route.kind == ROUTE_ORIGINAL ? STORE_ORIGINAL_NAME : c->route.variant;
-
 	conn_wait(v, c, explained, conn_conf(c)->server.wait_timeout_ms, leave_disk_line);
-	snprintf(c->job.name, sizeof c->job.name, "%s", name);
+	if (c->route.kind == ROUTE_ORIGINAL)
+		snprintf(c->job.name, sizeof c->job.name, "%s", STORE_ORIGINAL_NAME);
+	else
+		conf_file_label(c->job.name, c->route.variant, c->route.format);
 	c->job.problem = &c->problem;
 	conn_send_job(v, c, DISK_EXPLAIN);
 	return CONN_STEP_GONE;
@@ -243,7 +244,7 @@ static enum conn_step find(struct visit *v, struct conn *c,
 
 	c->lookup.is_verified = c->lookup.is_copied = false;
 	snprintf(c->job.name, sizeof c->job.name, "%s%s", name,
-	         c->route.kind == ROUTE_VARIANT ? ".jpg" : "");
+	         c->route.kind == ROUTE_VARIANT ? file_format_suffix(c->route.format) : "");
 	if (storage_find_cached(&conn_images(c)->storage, c->route.id, c->job.name,
 	                        &c->job.found) &&
 	    has_content(c, &c->job.found))

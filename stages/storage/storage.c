@@ -3,6 +3,7 @@
 #include "storage.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -332,22 +333,23 @@ static void explain(const char *data, size_t length, uint64_t expires, void *exp
 {
 	struct storage_explanation *e = explanation;
 	uint64_t end = storage_image_end(e->storage, e->id, expires, e->max_age_ms);
+	char label[CONF_FILE_NAME_MAX];
 	struct stored_info info;
 	struct text list;
 
 	if ((end && (uint64_t)time(NULL) >= end) || stored_info_read(&info, data, length))
 		return; /* though its files may not be removed yet */
 	e->exists = true;
-	e->is_skipped = stored_image_says_skipped(data, length, e->variant);
+	snprintf(label, sizeof label, "%.*s", (int)strcspn(e->label, "."), e->label);
+	e->is_skipped = stored_image_says_skipped(data, length, label);
 	qsort(info.file, info.file_count, sizeof info.file[0], compare_names);
 	text_init(&list, e->variants, sizeof e->variants);
 	for (unsigned i = 0; i < info.file_count; i++) {
-		int n = (int)strcspn(info.file[i].name, ".");
-
-		if (strncmp(info.file[i].name, e->variant, (size_t)n) == 0 && !e->variant[n])
+		stored_file_label(label, info.file[i].name);
+		if (strcmp(label, e->label) == 0)
 			e->is_lost = true;
 		else if (strcmp(info.file[i].name, STORE_ORIGINAL) != 0)
-			text_printf(&list, "%s%.*s", list.length ? ", " : "", n, info.file[i].name);
+			text_printf(&list, "%s%s", list.length ? ", " : "", label);
 	}
 }
 

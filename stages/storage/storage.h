@@ -56,7 +56,7 @@ typedef void storage_reader(const char *data, size_t length, uint64_t expires, v
 
 /* Why an image has no such variant. */
 struct storage_explanation {
-	const char *id, *variant;      /* these and max_age_ms are the request */
+	const char *id, *label;        /* of a file; these and max_age_ms are the request */
 	uint64_t max_age_ms;           /* store.max_age */
 	const struct storage *storage; /* private */
 	/* the result */
@@ -64,7 +64,7 @@ struct storage_explanation {
 	bool has_original; /* which it could be made from */
 	bool is_skipped;   /* under load */
 	bool is_lost;      /* the image had it: the file was damaged */
-	char variants[CONF_VARIANT_MAX * (CONF_NAME_MAX + 2)]; /* it has these; "": none */
+	char variants[CONF_FILE_MAX * (CONF_FILE_NAME_MAX + 2)]; /* it has these; "": none */
 };
 
 /* A kind of store. The functions block, on any thread, unless marked. They return 0 or -errno; the

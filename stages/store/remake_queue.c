@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "conf/conf_files.h"
 #include "directory.h"
 #include "store.h"
 
@@ -73,15 +74,15 @@ bool remake_queue_has(struct store *s, const char *id)
 	return directory_stat(s->root_fd, path, &st) == 0;
 }
 
-/* Returns whether the entry names the variant, or all. */
-static bool wants(const struct remake_entry *entry, const char *variant)
+/* Returns whether the entry has the name, or all. */
+static bool wants(const struct remake_entry *entry, const char *name)
 {
-	size_t length = strlen(variant);
+	size_t length = strlen(name);
 
 	for (const char *p = entry->names; *p;) {
 		size_t n = strcspn(p, " ");
 
-		if (n == length && memcmp(p, variant, n) == 0)
+		if (n == length && memcmp(p, name, n) == 0)
 			return true;
 		p += n;
 		p += strspn(p, " ");
@@ -91,9 +92,13 @@ static bool wants(const struct remake_entry *entry, const char *variant)
 
 uint32_t remake_entry_wanted(const struct remake_entry *entry, const struct conf *conf)
 {
+	struct conf_files files;
 	uint32_t wanted = 0;
 
-	for (unsigned i = 0; i < conf->variant_count; i++)
-		wanted |= (uint32_t)wants(entry, conf->variant[i].name) << i;
+	conf_files_list(&files, conf);
+	for (unsigned i = 0; i < files.count; i++)
+		if (wants(entry, files.file[i].label) ||
+		    wants(entry, conf->variant[files.file[i].variant].name))
+			wanted |= UINT32_C(1) << i;
 	return wanted;
 }

@@ -16,12 +16,12 @@
 
 struct store;
 
-#define REMAKE_QUEUE_NAMES_MAX (CONF_VARIANT_MAX * CONF_NAME_MAX)
+#define REMAKE_QUEUE_NAMES_MAX (CONF_FILE_MAX * CONF_FILE_NAME_MAX)
 
 struct remake_entry {
 	unsigned attempts;                  /* that began so far */
 	bool only_missing;                  /* not those that the image has with other settings */
-	char names[REMAKE_QUEUE_NAMES_MAX]; /* variants, separated by spaces; "": all */
+	char names[REMAKE_QUEUE_NAMES_MAX]; /* variants, or files such as medium.avif; "": all */
 };
 
 /* Makes the directory, which belongs to the daemon's user. Returns 0 or -errno. The daemon. */
@@ -40,7 +40,7 @@ int remake_queue_drop(struct store *s, const char *id);
 /* Returns whether the image is in the queue. */
 bool remake_queue_has(struct store *s, const char *id);
 
-/* Returns the variants that the entry names, one bit for each. */
+/* Returns the files that the entry names, one bit for each. */
 uint32_t remake_entry_wanted(const struct remake_entry *entry, const struct conf *conf);
 
 #endif

@@ -73,8 +73,6 @@ int stored_image_read_public(int fd, struct text *to)
 	return 0;
 }
 
-#define SUFFIX ".jpg"
-
 bool stored_image_says_skipped(const char *data, size_t length, const char *variant)
 {
 	static const char skip[] = "skip ";
@@ -104,18 +102,45 @@ bool stored_image_is_of(const char *data, size_t length, const char *token)
 
 /* ---- what it says ---- */
 
+/* Returns whether files of the format are made. */
+static bool is_made(enum file_format format)
+{
+	return format == FILE_JPEG || format == FILE_AVIF || format == FILE_WEBP;
+}
+
 bool stored_file_is_named(const char *name)
 {
+	enum file_format format = file_format_of_name(name);
 	char variant[STORED_NAME_MAX];
-	size_t length = strlen(name), suffix = sizeof SUFFIX - 1;
 
 	if (strcmp(name, STORED_IMAGE) == 0)
 		return true;
-	if (length < suffix || length >= sizeof variant ||
-	    strcmp(name + length - suffix, SUFFIX) != 0)
+	if (!is_made(format) || strlen(name) >= sizeof variant)
 		return false;
-	snprintf(variant, sizeof variant, "%.*s", (int)(length - suffix), name);
+	snprintf(variant, sizeof variant, "%.*s",
+	         (int)(strlen(name) - strlen(file_format_suffix(format))), name);
 	return conf_is_variant_name(variant);
+}
+
+void stored_file_label(char label[CONF_FILE_NAME_MAX], const char *name)
+{
+	char variant[CONF_NAME_MAX];
+
+	snprintf(variant, sizeof variant, "%.*s", (int)strcspn(name, "."), name);
+	conf_file_label(label, variant, file_format_of_name(name));
+}
+
+const char *stored_source_find(const char *variant, enum file_format format)
+{
+	const char *all = json_reader_member(variant, STORED_SOURCES), *source = NULL;
+	char type[16];
+
+	while (all && *all == '[' && (source = json_reader_next(all, source)))
+		if (*source == '{' &&
+		    json_reader_ascii(json_reader_member(source, "type"), type, sizeof type) &&
+		    strcmp(type, file_format_type(format)) == 0)
+			return source;
+	return NULL;
 }
 
 static bool read_sum(const char *object, char sum[CHECKSUM_LENGTH + 1])
@@ -134,30 +159,46 @@ const struct stored_file *stored_info_find(const struct stored_info *info, const
 	return NULL;
 }
 
+/* Adds a file of a variant. value: what image.json says of it. settings: of all files in the
+ * record; NULL: there is no record. */
+static int add_file(struct stored_info *info, const char *variant, enum file_format format,
+                    const char *value, const char *settings)
+{
+	struct stored_file file;
+	char label[CONF_FILE_NAME_MAX];
+
+	conf_file_label(label, variant, format);
+	const char *of = settings ? json_reader_member(settings, label) : NULL;
+
+	snprintf(file.name, sizeof file.name, "%s%s", variant, file_format_suffix(format));
+	if (!stored_file_is_named(file.name) || strcmp(file.name, STORE_ORIGINAL) == 0 ||
+	    stored_info_find(info, file.name) ||
+	    !json_reader_uint(json_reader_member(value, "bytes"), &file.bytes) ||
+	    read_sum(of, file.sum) != (settings != NULL) || info->file_count >= CONF_FILE_MAX)
+		return -EINVAL;
+	info->file[info->file_count++] = file;
+	return 0;
+}
+
 static int read_variants(struct stored_info *info, const char *all)
 {
-	const char *variants = json_reader_member(all, "variants"), *value = NULL;
+	const char *variants = json_reader_member(all, "variants"), *value = NULL, *source;
 	const char *record = json_reader_member(all, STORED_RECORD);
 	const char *settings = record ? json_reader_member(record, "variants") : NULL;
 	char name[CONF_NAME_MAX];
-	struct stored_file file;
+	int err = 0;
 
 	if (!variants || *variants != '{' || (record && (!settings || *settings != '{')))
 		return -EINVAL;
-	while ((value = json_reader_next_named(variants, value, name, sizeof name))) {
-		const char *of = settings ? json_reader_member(settings, name) : NULL;
-
-		snprintf(file.name, sizeof file.name, "%s" SUFFIX, name);
-
-		if (!stored_file_is_named(file.name) || strcmp(file.name, STORE_ORIGINAL) == 0 ||
-		    stored_info_find(info, file.name) ||
-		    !json_reader_uint(json_reader_member(value, "bytes"), &file.bytes) ||
-		    read_sum(of, file.sum) != (record != NULL) ||
-		    info->file_count >= CONF_VARIANT_MAX)
+	while (!err && (value = json_reader_next_named(variants, value, name, sizeof name))) {
+		if (*value != '{')
 			return -EINVAL;
-		info->file[info->file_count++] = file;
+		err = add_file(info, name, FILE_JPEG, value, settings);
+		for (unsigned f = FILE_JPEG + 1; f < FILE_FORMATS && !err; f++)
+			if ((source = stored_source_find(value, (enum file_format)f)))
+				err = add_file(info, name, (enum file_format)f, source, settings);
 	}
-	return 0;
+	return err;
 }
 
 static int read_record(struct stored_info *info, const char *record)
@@ -262,24 +303,60 @@ const char *stored_file_fault(const struct stored_file *expected, uint64_t size,
 
 /* ---- what it lacks ---- */
 
-void stored_settings_json(struct json *j, const struct conf_variant *variant)
+static void picture_settings(struct json *j, const struct conf_variant *variant)
 {
 	json_string(j, "operations", variant->operations);
 	json_bool(j, "enlarge", variant->enlarge == CONF_YES);
+}
+
+static const char *chroma_of(const struct conf_variant *variant)
+{
+	return variant->chroma == CONF_CHROMA_444 ? "444" : "420";
+}
+
+/* What files of other formats share with the JPEG is a checksum, so that image.json stays small. */
+static void other_settings(struct json *j, const struct conf_variant *variant,
+                           enum file_format format)
+{
+	char data[STORED_SETTINGS_MAX], sum[CHECKSUM_LENGTH + 1];
+	struct json shared;
+	struct text t;
+
+	text_init(&t, data, sizeof data);
+	json_init(&shared, &t);
+	json_object(&shared, NULL);
+	picture_settings(&shared, variant);
+	json_string(&shared, "chroma", chroma_of(variant));
+	checksum_of(t.data, t.length, sum);
+	json_string(j, "picture", sum);
 	json_uint(j, "quality", variant->quality);
-	json_string(j, "chroma", variant->chroma == CONF_CHROMA_444 ? "444" : "420");
+	if (format == FILE_AVIF)
+		json_string(j, "effort", variant->effort == CONF_EFFORT_SMALL ? "small" : "fast");
+}
+
+void stored_settings_json(struct json *j, const struct conf_variant *variant,
+                          enum file_format format)
+{
+	if (format != FILE_JPEG) {
+		other_settings(j, variant, format);
+		return;
+	}
+	picture_settings(j, variant);
+	json_uint(j, "quality", variant->quality);
+	json_string(j, "chroma", chroma_of(variant));
 	json_bool(j, "progressive", variant->progressive == CONF_YES);
 	json_bool(j, "optimize", variant->optimize == CONF_YES);
 }
 
 /* Returns whether the record begins with the settings, as stored_settings_json() writes them. */
-static bool has_settings(const char *record, const struct conf_variant *variant)
+static bool has_settings(const char *record, const struct conf_variant *variant,
+                         enum file_format format)
 {
 	struct text t = TEXT_LOCAL(STORED_SETTINGS_MAX);
 	struct json j = { .text = &t };
 
 	json_object(&j, NULL);
-	stored_settings_json(&j, variant);
+	stored_settings_json(&j, variant, format);
 	return record && !t.overflowed && strncmp(record, t.data, t.length) == 0 &&
 	       record[t.length] == ',';
 }
@@ -294,19 +371,20 @@ static int64_t size_of(int directory_fd, const char *name)
 	return st.st_size;
 }
 
-static void compare_variant(struct stored_lack *lack, int directory_fd, unsigned index,
-                            const struct conf_variant *variant, const char *stored,
-                            const char *settings)
+static void compare_file(struct stored_lack *lack, int directory_fd, unsigned index,
+                         const struct conf_file *file, const struct conf_variant *variant,
+                         const char *stored, const char *settings)
 {
 	const char *found = json_reader_member(stored, variant->name);
-	char name[CONF_NAME_MAX + 5];
 	uint64_t bytes = 0;
 
-	snprintf(name, sizeof name, "%s.jpg", variant->name);
+	if (found && file->format != FILE_JPEG)
+		found = stored_source_find(found, file->format);
 	if (!found || !json_reader_uint(json_reader_member(found, "bytes"), &bytes) ||
-	    size_of(directory_fd, name) != (int64_t)bytes)
+	    size_of(directory_fd, file->name) != (int64_t)bytes)
 		lack->missing |= UINT32_C(1) << index;
-	else if (!settings || !has_settings(json_reader_member(settings, variant->name), variant))
+	else if (!settings ||
+	         !has_settings(json_reader_member(settings, file->label), variant, file->format))
 		lack->differs |= UINT32_C(1) << index;
 }
 
@@ -318,6 +396,7 @@ int stored_lack_find(struct stored_lack *lack, const struct conf *conf, int dire
 	const char *record = all ? json_reader_member(all, STORED_RECORD) : NULL;
 	const char *settings = record ? json_reader_member(record, "variants") : NULL;
 	int64_t original = size_of(directory_fd, STORE_ORIGINAL);
+	struct conf_files files;
 	uint64_t width, height;
 
 	*lack = (struct stored_lack){ .has_original = original > 0,
@@ -327,7 +406,9 @@ int stored_lack_find(struct stored_lack *lack, const struct conf *conf, int dire
 	    !json_reader_uint(json_reader_member(all, "height"), &height))
 		return -EINVAL;
 	lack->pixels = width * height;
-	for (unsigned i = 0; i < conf->variant_count; i++)
-		compare_variant(lack, directory_fd, i, &conf->variant[i], stored, settings);
+	conf_files_list(&files, conf);
+	for (unsigned i = 0; i < files.count; i++)
+		compare_file(lack, directory_fd, i, &files.file[i],
+		             &conf->variant[files.file[i].variant], stored, settings);
 	return 0;
 }

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "checksum.h"
-#include "conf/conf.h"
+#include "conf/conf_files.h"
 #include "spool.h"
 
 struct json;
@@ -24,6 +24,7 @@ struct text;
 #define STORED_RECORD "record"
 #define STORED_DEGRADED "degraded" /* steps of overload.degrade, as strings */
 #define STORED_COLOR "color"       /* of the placeholder; its ThumbHash follows */
+#define STORED_SOURCES "sources"   /* of a variant: its files of other formats than JPEG */
 #define STORED_FOCUS "focus"       /* X%:Y%, of the upload */
 
 /* Returns the length of what clients may see: it ends before the record, and "}" and a line feed
@@ -54,7 +55,7 @@ bool stored_image_is_of(const char *data, size_t length, const char *token);
 
 /* ---- what it says ---- */
 
-#define STORED_NAME_MAX (CONF_NAME_MAX + 5) /* bytes of a file's name, with the zero */
+#define STORED_NAME_MAX CONF_FILE_NAME_MAX /* bytes of a file's name, with the zero */
 
 struct stored_file {
 	char name[STORED_NAME_MAX]; /* "thumb.jpg", or "original.jpg" */
@@ -68,7 +69,7 @@ struct stored_info {
 	bool has_record;       /* otherwise an earlier version stored it */
 	uint64_t upload_bytes; /* 0: unknown */
 	char token[SPOOL_TOKEN_MAX];
-	struct stored_file file[CONF_VARIANT_MAX + 1];
+	struct stored_file file[CONF_FILE_MAX + 1];
 	unsigned file_count;
 	char own_sum[CHECKSUM_LENGTH + 1]; /* of image.json up to own_sum_at; "": unknown */
 	size_t own_sum_at;
@@ -82,7 +83,14 @@ int stored_info_read(struct stored_info *info, const char *data, size_t length);
  */
 int stored_info_load(struct stored_info *info, struct store *s, const char *id, char *data);
 
-/* Returns whether it is the name of image.json, or of a variant or an original: NAME.jpg. */
+/* Writes the label of a file: its name without .jpg. */
+void stored_file_label(char label[CONF_FILE_NAME_MAX], const char *name);
+
+/* Returns what a variant of image.json says of its file of that format, or NULL. */
+const char *stored_source_find(const char *variant, enum file_format format);
+
+/* Returns whether it is the name of image.json, or of a variant or an original: NAME.jpg,
+ * NAME.avif. */
 bool stored_file_is_named(const char *name);
 
 /* Returns whether the text has its own checksum, or an earlier version stored it without one, and
@@ -99,9 +107,7 @@ const struct stored_file *stored_info_find(const struct stored_info *info, const
  * the file, or NULL. Static. */
 const char *stored_file_fault(const struct stored_file *expected, uint64_t size, const char *sum);
 
-#define STORED_FILES_MAX                                                        \
-	(CONF_VARIANT_MAX + 2) /* of an image, with the original and image.json \
-	                        */
+#define STORED_FILES_MAX (CONF_FILE_MAX + 2) /* of an image, with the original and image.json */
 
 /* Returns the bytes of all files but image.json. */
 uint64_t stored_info_bytes(const struct stored_info *info);
@@ -109,7 +115,7 @@ uint64_t stored_info_bytes(const struct stored_info *info);
 /* ---- what it lacks of a configuration; calls block ---- */
 
 struct stored_lack {
-	/* One bit for each variant of the configuration. */
+	/* One bit for each file of the configuration. */
 	uint32_t missing; /* image.json or the directory does not have it, or its size is wrong */
 	uint32_t differs; /* its settings are others, or an earlier version has not recorded them */
 	bool has_original;
@@ -124,7 +130,8 @@ int stored_lack_find(struct stored_lack *lack, const struct conf *conf, int dire
 
 #define STORED_SETTINGS_MAX (2 * CONF_TEXT_MAX + 256) /* bytes of them as an object */
 
-/* Writes the settings of a variant as members of an open object. */
-void stored_settings_json(struct json *j, const struct conf_variant *variant);
+/* Writes the settings of a variant's file as members of an open object. */
+void stored_settings_json(struct json *j, const struct conf_variant *variant,
+                          enum file_format format);
 
 #endif

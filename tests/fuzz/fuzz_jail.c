@@ -24,7 +24,7 @@ static void make_sound(struct jail_request *q)
 	q->height = q->height % 100 + 1;
 	q->reduce = q->reduce % 64 + 1;
 	q->plane_count = q->plane_count % 2 ? 1 : 3;
-	q->icc_max = q->icc_max % 5000;
+	q->extra_max = q->extra_max % 5000;
 	q->source_bytes = q->source_bytes % 64 + 1;
 }
 
@@ -48,7 +48,7 @@ static void answer(int child, const struct input *in, const uint8_t *data, size_
 	case 1: /* another turn, or the truth but for the status and the profile */
 	case 2:
 		r.status = left > 0 ? data[at] % 6 : JAIL_DECODED;
-		r.icc_bytes = left > 4 ? data[at + 4] * 50U : 0;
+		r.extra_bytes = left > 4 ? data[at + 4] * 50U : 0;
 		(void)!send(child, &r, sizeof r, MSG_NOSIGNAL);
 		break;
 	default: /* it crashes */
@@ -65,12 +65,12 @@ static void read_result(const struct jail_job *job)
 	const struct jail_request *q = &job->request;
 	size_t width = jail_plane_side(q->width, q->reduce),
 	       height = jail_plane_side(q->height, q->reduce);
-	uint8_t *plane = malloc(width * height), *icc = malloc(job->icc_bytes + 1);
+	uint8_t *plane = malloc(width * height), *icc = malloc(job->extra_bytes + 1);
 
-	assert(plane && icc && job->icc_bytes <= q->icc_max);
+	assert(plane && icc && job->extra_bytes <= q->extra_max);
 	for (unsigned c = 0; c < q->plane_count; c++)
 		assert(jail_job_read_plane(job, c, plane, (ptrdiff_t)width));
-	assert(job->icc_bytes == 0 || jail_job_read_icc(job, icc));
+	assert(job->extra_bytes == 0 || jail_job_read_extra(job, icc));
 	free(plane);
 	free(icc);
 }
@@ -145,7 +145,7 @@ void target_seeds(void (*emit)(const void *data, size_t size))
 		                        .width = 31,
 		                        .height = 17,
 		                        .plane_count = 1,
-		                        .icc_max = 600,
+		                        .extra_max = 600,
 		                        .source_bytes = 9 } } };
 
 	for (unsigned pieces = 0; pieces < 4; pieces++) {
@@ -156,7 +156,7 @@ void target_seeds(void (*emit)(const void *data, size_t size))
 				                             .width = 32,
 				                             .height = 18,
 				                             .plane_count = 1,
-				                             .icc_bytes = 130 * i };
+				                             .extra_bytes = 130 * i };
 		emit(&seed, sizeof seed);
 	}
 }

@@ -90,7 +90,7 @@ static void estimate(struct work *w, const struct decoder *d)
 		                    .icc_bytes = w->metadata.icc_bytes };
 
 	need.plane_count = decoder_shapes(d, need.shape);
-	w->bytes_max = memory_need_bytes(&need, w->plan);
+	w->bytes_max = memory_need_bytes(&need, w->plan, 0);
 }
 
 static void copy_profile(struct work *w, const struct decoder *d)

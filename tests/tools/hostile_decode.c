@@ -4,10 +4,10 @@
  * A file that ends with "ACT" and two digits does one thing that such a picture would try; other
  * files are decoded honestly. What is reached after an act is reported as a decoded picture.
  */
-#define codec_decode honest_decode
+#define codec_run honest_run
 #include "jail/decode/codec.c" /* NOLINT(bugprone-suspicious-include): to take its place */
-#undef codec_decode
-enum jail_status codec_decode(struct codec_job *job);
+#undef codec_run
+enum jail_status codec_run(struct codec_job *job);
 
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -41,7 +41,7 @@ static void answer(const struct codec_job *job, uint32_t width, uint64_t icc)
 		                      .width = width,
 		                      .height = job->request->height,
 		                      .plane_count = job->request->plane_count,
-		                      .icc_bytes = icc };
+		                      .extra_bytes = icc };
 
 	if (write(0, &r, sizeof r) < 0)
 		_exit(1);
@@ -182,13 +182,13 @@ static void linger(int act, const struct codec_job *job)
 		job->planes[i % used] = (uint8_t)i;
 }
 
-enum jail_status codec_decode(struct codec_job *job)
+enum jail_status codec_run(struct codec_job *job)
 {
 	const uint8_t *end = job->source + job->request->source_bytes;
 	int act = memcmp(end - 5, "ACT", 3) == 0 ? (end[-2] - '0') * 10 + end[-1] - '0' : 0;
 
 	if (!act)
-		return honest_decode(job);
+		return honest_run(job);
 	job->size_read[0] = job->request->width;
 	job->size_read[1] = job->request->height;
 	job->plane_count = job->request->plane_count;

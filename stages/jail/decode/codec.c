@@ -5,8 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "arena.h"
 #include "base/check.h"
 #include "jail/file_header.h"
+
+#define TINY_ARENA (UINT64_C(8) << 20) /* of a small picture that is encoded */
 
 /* Files of one pixel, as Pillow writes them. */
 static const uint8_t tiny_png[] = { 0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0x00, 0x00,
@@ -42,9 +45,12 @@ static const struct codec {
 	enum jail_status (*decode)(struct codec_job *job);
 	const uint8_t *tiny;
 	size_t tiny_size;
+	enum jail_status (*encode)(struct codec_job *job);
 } codecs[FILE_FORMATS] = {
-	[FILE_PNG] = { codec_png_load, codec_png, tiny_png, sizeof tiny_png },
-	[FILE_WEBP] = { codec_webp_load, codec_webp, tiny_webp, sizeof tiny_webp },
+	[FILE_PNG] = { codec_png_load, codec_png, tiny_png, sizeof tiny_png, NULL },
+	[FILE_WEBP] = { codec_webp_load, codec_webp, tiny_webp, sizeof tiny_webp,
+	                codec_webp_encode },
+	[FILE_AVIF] = { codec_avif_load, NULL, NULL, 0, codec_avif_encode },
 };
 
 static bool can_decode(const struct codec *codec)
@@ -60,22 +66,70 @@ static bool can_decode(const struct codec *codec)
 	return codec->decode(&job) == JAIL_DECODED;
 }
 
-uint32_t codec_load(void)
+static bool can_encode(const struct codec *codec)
+{
+	static const uint8_t grey[16 * 16 * 3];
+	uint8_t file[4096];
+	const struct jail_request q = { .effort = JAIL_ENCODE_FAST,
+		                        .width = 16,
+		                        .height = 16,
+		                        .plane_count = 3,
+		                        .reduce = 1,
+		                        .chroma_reduce = 2,
+		                        .source_bytes = sizeof grey / 2,
+		                        .extra_max = sizeof file };
+	struct codec_job job = { .request = &q, .source = grey, .planes = file };
+
+	return arena_grow(TINY_ARENA) && codec->encode(&job) == JAIL_DECODED;
+}
+
+uint32_t codec_load(uint32_t wanted)
 {
 	uint32_t formats = 0;
 
-	for (unsigned f = 0; f < FILE_FORMATS; f++)
-		if (codecs[f].load && codecs[f].load() && can_decode(&codecs[f]))
-			formats |= 1U << f;
+	for (unsigned f = 0; f < FILE_FORMATS; f++) {
+		const struct codec *codec = &codecs[f];
+		uint32_t decodes = UINT32_C(1) << f & wanted, encodes = JAIL_ENCODES(f) & wanted;
+
+		if (!codec->load || !(decodes | encodes) || !codec->load())
+			continue;
+		formats |= codec->decode && decodes && can_decode(codec) ? decodes : 0;
+		formats |= codec->encode && encodes && can_encode(codec) ? encodes : 0;
+	}
 	return formats;
 }
 
-enum jail_status codec_decode(struct codec_job *job)
+enum jail_status codec_run(struct codec_job *job)
 {
 	uint32_t format = job->request->format;
+	const struct codec *codec = format < FILE_FORMATS ? &codecs[format] : &codecs[0];
+	enum jail_status (*run)(struct codec_job *) =
+		job->request->effort ? codec->encode : codec->decode;
 
-	return format < FILE_FORMATS && codecs[format].decode ? codecs[format].decode(job)
-	                                                      : JAIL_DAMAGED;
+	return run ? run(job) : JAIL_DAMAGED;
+}
+
+/* ---- files that are encoded ---- */
+
+const uint8_t *codec_plane(const struct codec_job *job, unsigned plane)
+{
+	const struct jail_request *q = job->request;
+	const uint8_t *p = job->source;
+
+	for (unsigned c = 0; c < plane; c++)
+		p += (size_t)jail_source_side(q, q->width, c) * jail_source_side(q, q->height, c);
+	return p;
+}
+
+bool codec_put(struct codec_job *job, const void *data, size_t size)
+{
+	if (size > job->request->extra_max - job->extra_bytes) {
+		job->extra_bytes = 0;
+		return false;
+	}
+	memcpy(job->planes + job->extra_bytes, data, size);
+	job->extra_bytes += size;
+	return true;
 }
 
 /* ---- rows ---- */
@@ -173,8 +227,8 @@ void codec_count(struct codec_job *job, uint64_t pixels)
 
 void codec_icc(struct codec_job *job, const void *icc, size_t size)
 {
-	if (size > job->request->icc_max)
+	if (size > job->request->extra_max)
 		return;
 	memcpy(job->planes + jail_plane_bytes(job->request), icc, size);
-	job->icc_bytes = size;
+	job->extra_bytes = size;
 }

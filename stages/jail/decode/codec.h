@@ -1,5 +1,6 @@
 /*
- * codec.h - decodes a file to planes of 8 bits: the libraries, and what they have in common.
+ * codec.h - decodes a file to planes of 8 bits, and the reverse: the libraries, and what they have
+ * in common.
  *
  * A library gives rows of grey or RGB samples, perhaps with alpha. Rows are put on the background,
  * and reduced by whole factors, so that the planes stay small. Nothing is freed: the process ends
@@ -17,9 +18,9 @@
 struct codec_job {
 	const struct jail_request *request;
 	const uint8_t *source;
-	uint8_t *planes;       /* jail_plane_bytes(), then icc_max */
+	uint8_t *planes;       /* jail_plane_bytes(), then extra_max */
 	void (*turn)(void);    /* called after JAIL_TURN_PIXELS; NULL: never */
-	uint64_t icc_bytes;    /* result */
+	uint64_t extra_bytes;  /* result */
 	uint32_t size_read[2]; /* result: as the library reads width and height */
 
 	/* private: of codec_rows_begin() */
@@ -27,14 +28,15 @@ struct codec_job {
 	uint32_t rows_summed, y;
 	uint32_t *sum; /* of each sample of the row of planes */
 	uint64_t turn_pixels;
+	size_t head_left; /* of a file that is encoded: bytes that are dropped */
 };
 
-/* Loads the libraries, and decodes a small file of each format, so that tables are made once.
- * Returns a bit for each enum file_format that can be decoded. */
-uint32_t codec_load(void);
+/* Loads the libraries of the formats that are wanted, and works on a small picture of each, so that
+ * tables are made once. Returns those that work, as in jail_notice. */
+uint32_t codec_load(uint32_t wanted);
 
-/* Decodes the file. Returns how that ended; not JAIL_MORE. */
-enum jail_status codec_decode(struct codec_job *job);
+/* Decodes the file, or encodes the planes. Returns how that ended; not JAIL_MORE. */
+enum jail_status codec_run(struct codec_job *job);
 
 /* Loads the functions of a library, whose names begin with a prefix. Returns whether all are there.
  */
@@ -64,5 +66,15 @@ void codec_count(struct codec_job *job, uint64_t pixels);
 
 /* Keeps a colour profile unless it is too large. */
 void codec_icc(struct codec_job *job, const void *icc, size_t size);
+
+bool codec_avif_load(void);
+enum jail_status codec_avif_encode(struct codec_job *job);
+enum jail_status codec_webp_encode(struct codec_job *job);
+
+/* Returns a plane of an encode. */
+const uint8_t *codec_plane(const struct codec_job *job, unsigned plane);
+
+/* Appends to the file of an encode. Without room there is no file, and false is returned. */
+bool codec_put(struct codec_job *job, const void *data, size_t size);
 
 #endif

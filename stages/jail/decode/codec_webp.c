@@ -1,8 +1,10 @@
-/* codec_webp.c - libwebp, which reduces by itself: a lossy file needs no picture of full size. */
+/* codec_webp.c - libwebp, which reduces by itself: a lossy file needs no picture of full size. Also
+ * encodes. */
 #include "codec.h"
 
 #include <string.h>
 #include <webp/decode.h>
+#include <webp/encode.h>
 
 #include "base/check.h"
 
@@ -11,7 +13,8 @@
 
 /* clang-format off */
 #define FUNCTIONS(X) \
-	X(InitDecoderConfigInternal) X(GetFeaturesInternal) X(IDecode) X(IUpdate) X(IDecGetRGB)
+	X(InitDecoderConfigInternal) X(GetFeaturesInternal) X(IDecode) X(IUpdate) X(IDecGetRGB) \
+	X(ConfigInitInternal) X(PictureInitInternal) X(Encode)
 /* clang-format on */
 
 static struct {
@@ -80,4 +83,60 @@ enum jail_status codec_webp(struct codec_job *job)
 		                    1);
 	}
 	return code == VP8_STATUS_OK && codec_rows_end(job) ? JAIL_DECODED : JAIL_DAMAGED;
+}
+
+/* ---- encoding ---- */
+
+#define METHOD 4      /* more takes longer, and saves nothing */
+#define RIFF_BYTES 20 /* "RIFF", a size, "WEBP", "VP8 ", a size: the daemon writes that itself */
+
+/* The first call has the head, and perhaps more. */
+static int put(const uint8_t *data, size_t size, const WebPPicture *picture)
+{
+	struct codec_job *job = picture->custom_ptr;
+	size_t left = job->head_left < size ? job->head_left : size;
+
+	job->head_left -= left;
+	return codec_put(job, data + left, size - left);
+}
+
+/* Called some times for each picture. */
+static int progress(int percent, const WebPPicture *picture)
+{
+	struct codec_job *job = picture->user_data;
+
+	(void)percent;
+	if (job->turn)
+		job->turn();
+	return 1;
+}
+
+enum jail_status codec_webp_encode(struct codec_job *job)
+{
+	const struct jail_request *q = job->request;
+	WebPConfig config;
+	WebPPicture picture;
+
+	job->size_read[0] = q->width;
+	job->size_read[1] = q->height;
+	job->plane_count = q->plane_count;
+	if (q->plane_count != 3 || q->chroma_reduce != 2 ||
+	    !lib.ConfigInitInternal(&config, WEBP_PRESET_DEFAULT, (float)q->quality,
+	                            WEBP_ENCODER_ABI_VERSION) ||
+	    !lib.PictureInitInternal(&picture, WEBP_ENCODER_ABI_VERSION))
+		return JAIL_DAMAGED;
+	config.method = METHOD;
+	job->head_left = RIFF_BYTES;
+	picture.colorspace = WEBP_YUV420;
+	picture.width = (int)q->width;
+	picture.height = (int)q->height;
+	picture.y = (uint8_t *)(uintptr_t)codec_plane(job, 0); /* which the library only reads */
+	picture.u = (uint8_t *)(uintptr_t)codec_plane(job, 1);
+	picture.v = (uint8_t *)(uintptr_t)codec_plane(job, 2);
+	picture.y_stride = (int)q->width;
+	picture.uv_stride = (int)jail_source_side(q, q->width, 1);
+	picture.writer = put;
+	picture.custom_ptr = picture.user_data = job;
+	picture.progress_hook = progress;
+	return lib.Encode(&config, &picture) && job->extra_bytes ? JAIL_DECODED : JAIL_DAMAGED;
 }

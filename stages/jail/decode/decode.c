@@ -8,7 +8,7 @@
  * one picture and ends. While it does, it can read its socket, write it and exit, by its filter of
  * system calls.
  *
- * usage: darkroom-decode SLOTS [zygote], with the descriptors of jail_protocol.h
+ * usage: darkroom-decode SLOTS FORMATS [zygote], with the descriptors of jail_protocol.h
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -156,7 +156,7 @@ _Noreturn static void decode_one(void)
 
 	if (read(0, &q, sizeof q) != sizeof q)
 		_exit(EXIT_FAILURE);
-	enum jail_status status = prepare(&q, 1, &job) ? codec_decode(&job) : JAIL_NOT_STARTED;
+	enum jail_status status = prepare(&q, 1, &job) ? codec_run(&job) : JAIL_NOT_STARTED;
 
 	if (status == JAIL_DAMAGED && arena_has_failed())
 		status = JAIL_NO_MEMORY;
@@ -164,7 +164,7 @@ _Noreturn static void decode_one(void)
 		                      .width = job.size_read[0],
 		                      .height = job.size_read[1],
 		                      .plane_count = job.plane_count,
-		                      .icc_bytes = job.icc_bytes };
+		                      .extra_bytes = job.extra_bytes };
 
 	reply(&r);
 	_exit(EXIT_SUCCESS);
@@ -217,9 +217,9 @@ static bool end_child(struct jail_notice *notice, pid_t pid)
 }
 
 /* Follows the daemon's orders until it has ended, or memory or processes are short. */
-static int run_zygote(int slots)
+static int run_zygote(int slots, uint32_t formats)
 {
-	struct jail_notice begin = { .slot = -1, .formats = codec_load() };
+	struct jail_notice begin = { .slot = -1, .formats = codec_load(formats) };
 	pid_t pid[JAIL_SLOTS_MAX], self = getpid();
 	struct jail_order order;
 
@@ -274,20 +274,20 @@ static pid_t start_spare(void)
 	return pid;
 }
 
-static pid_t start_zygote(const char *slots)
+static pid_t start_zygote(const char *slots, const char *formats)
 {
 	pid_t pid = fork_bound(SIGKILL);
 
 	if (pid == 0) {
 		/* A new program has other addresses. */
-		execl("/proc/self/exe", NAME, slots, "zygote", (char *)NULL);
+		execl("/proc/self/exe", NAME, slots, formats, "zygote", (char *)NULL);
 		_exit(EXIT_FAILURE);
 	}
 	return pid;
 }
 
 /* Until the daemon has ended. That ends the zygote as well. */
-static int keep_zygote(const char *slots)
+static int keep_zygote(const char *slots, const char *formats)
 {
 	struct pollfd daemon = { .fd = JAIL_CONTROL_FD };
 	pid_t spare = 0, zygote = 0, ended;
@@ -299,7 +299,7 @@ static int keep_zygote(const char *slots)
 			continue;
 		}
 		if (zygote <= 0)
-			zygote = start_zygote(slots);
+			zygote = start_zygote(slots, formats);
 		do
 			ended = waitpid(-1, NULL, 0);
 		while (ended > 0 && ended != spare && ended != zygote);
@@ -314,7 +314,7 @@ int main(int argc, char **argv)
 	int slots = argc > 1 ? atoi(argv[1]) : 0;
 	sigset_t set;
 
-	if (slots < 1 || slots > JAIL_SLOTS_MAX)
+	if (argc < 3 || slots < 1 || slots > JAIL_SLOTS_MAX)
 		return 2;
 	/* The daemon decides when it ends: a terminal signals the whole group. */
 	sigemptyset(&set);
@@ -328,5 +328,6 @@ int main(int argc, char **argv)
 	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		return EXIT_FAILURE;
-	return argc > 2 ? run_zygote(slots) : keep_zygote(argv[1]);
+	return argc > 3 ? run_zygote(slots, (uint32_t)strtoul(argv[2], NULL, 10))
+	                : keep_zygote(argv[1], argv[2]);
 }

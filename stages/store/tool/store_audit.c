@@ -41,7 +41,7 @@ struct audit {
 	char data[STORED_IMAGE_MAX + 1];
 	struct stored_info info;
 	bool knows_files; /* image.json is good, so info lists all files */
-	bool has_seen[CONF_VARIANT_MAX + 1];
+	bool has_seen[CONF_FILE_MAX + 1];
 	struct problem {
 		char file[STRAY_PATH_MAX]; /* "": the image itself */
 		const char *kind;          /* static */

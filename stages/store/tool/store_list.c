@@ -170,6 +170,7 @@ static int count_one(struct store_query *q, const char *id, void *arg)
 
 int store_count(struct store_query *q)
 {
+	char label[CONF_FILE_NAME_MAX];
 	static struct listing l;
 
 	l = (struct listing){ .has_failed = false };
@@ -181,8 +182,8 @@ int store_count(struct store_query *q)
 
 	end_day(q, &l);
 	for (unsigned i = 0; i < l.variant_count; i++) {
-		*strchrnul(l.variant[i].name, '.') = '\0';
-		print_sums(q, "variant", l.variant[i].name, &l.variant[i].sums);
+		stored_file_label(label, l.variant[i].name);
+		print_sums(q, "variant", label, &l.variant[i].sums);
 	}
 	print_sums(q, "total", "all", &l.all);
 	return status ? status : l.has_failed ? EXIT_FAILURE : EXIT_SUCCESS;

@@ -19,6 +19,7 @@
 #include "base/json_reader.h"
 #include "base/text.h"
 #include "conf/conf.h"
+#include "conf/conf_files.h"
 #include "store/directory.h"
 #include "store/remake_queue.h"
 #include "store/store_find.h"
@@ -38,9 +39,10 @@ struct plan {
 	/* of an original, measured by the daemon or on another machine */
 	uint64_t ns_per_kilopixel;
 	struct remake_entry entry; /* the variants that are asked for */
-	uint32_t wanted;           /* the same, one bit for each variant of conf */
+	struct conf_files files;   /* of conf */
+	uint32_t wanted;           /* those that are asked for, one bit for each */
 	/* sums over the images */
-	uint64_t missing[CONF_VARIANT_MAX], differs[CONF_VARIANT_MAX], lost[CONF_VARIANT_MAX];
+	uint64_t missing[CONF_FILE_MAX], differs[CONF_FILE_MAX], lost[CONF_FILE_MAX];
 	uint64_t images, remade, without_original, damaged, bytes, pixels;
 	uint64_t absent; /* of --ids */
 	char data[STORED_IMAGE_MAX + 1];
@@ -111,6 +113,7 @@ static int read_variants(struct plan *p, struct store_query *q)
 	}
 	q->word_count = 0;
 	p->entry.only_missing = q->only_missing;
+	conf_files_list(&p->files, &p->conf);
 	p->wanted = remake_entry_wanted(&p->entry, &p->conf);
 	return names.overflowed ? store_query_usage("too many variants") : 0;
 }
@@ -174,7 +177,7 @@ static int add(struct store_query *q, const char *id, void *arg)
 	}
 	if (state == ABSENT || state == DAMAGED || state == COMPLETE)
 		return 0;
-	for (unsigned i = 0; i < p->conf.variant_count; i++) {
+	for (unsigned i = 0; i < p->files.count; i++) {
 		bool is_missing = lack.missing >> i & 1, differs = lack.differs >> i & 1;
 
 		p->missing[i] += is_missing;
@@ -199,7 +202,7 @@ static void print_variant(const struct plan *p, const struct store_query *q, uns
 	printf(q->is_json ? "{\"variant\":\"%s\",\"missing\":%" PRIu64
 	                    ",\"other_settings\":%" PRIu64 ",\"without_original\":%" PRIu64 "}\n"
 	                  : "%-24s  %10" PRIu64 "  %14" PRIu64 "  %16" PRIu64 "\n",
-	       p->conf.variant[i].name, p->missing[i], p->differs[i], p->lost[i]);
+	       p->files.file[i].label, p->missing[i], p->differs[i], p->lost[i]);
 }
 
 static void print_total(const struct plan *p, const struct store_query *q)
@@ -235,7 +238,7 @@ int store_plan(struct store_query *q)
 	if (!q->is_json)
 		printf("%-24s  %10s  %14s  %16s\n", "VARIANT", "MISSING", "OTHER SETTINGS",
 		       "WITHOUT ORIGINAL");
-	for (unsigned i = 0; i < p.conf.variant_count; i++)
+	for (unsigned i = 0; i < p.files.count; i++)
 		if (p.wanted >> i & 1)
 			print_variant(&p, q, i);
 	print_total(&p, q);

@@ -58,7 +58,7 @@ static int drop(struct store *s, const char *id)
 
 /* The entry of the queue; is_queued: there is one. */
 static struct remake_entry queued;
-static bool is_queued;
+static bool is_queued, can_encode;
 
 static int get(struct store *s, const char *id, struct remake_entry *entry)
 {
@@ -81,7 +81,13 @@ static void call(struct feeder *f)
 #define remake_queue_drop drop
 #define remake_queue_get get
 #define feeder_call call
+#define jail_can_encode can_make
 #include "background/remake.c"
+
+bool can_make(enum file_format format)
+{
+	return format == FILE_AVIF && can_encode;
+}
 
 static struct conf_epoch epoch = {
 	.conf = { .variant_count = 3,
@@ -103,6 +109,7 @@ static int set_up(void **state)
 static void skipped_variants_are_noted(void **state)
 {
 	(void)state;
+	conf_files_list(&epoch.plan.files, &epoch.conf);
 	epoch.plan.skipped = 1 << 0 | 1 << 2;
 	assert_true(remake_skipped(&remake, &image));
 	assert_int_equal(put_count, 1);
@@ -134,6 +141,26 @@ static void other_images_are_not_noted(void **state)
 	assert_int_equal(put_count, 0);
 }
 
+/* Also without backfill, but not of a format that cannot be made. */
+static void files_for_idle_times_are_noted(void **state)
+{
+	(void)state;
+	struct conf_variant *b = &epoch.conf.variant[1];
+
+	memcpy(b->formats, "jpeg, avif", sizeof "jpeg, avif");
+	b->when = CONF_WHEN_IDLE;
+	conf_files_list(&epoch.plan.files, &epoch.conf);
+	epoch.plan.skipped = 1;
+	can_encode = false;
+	assert_false(remake_skipped(&remake, &image));
+	can_encode = true;
+	assert_true(remake_skipped(&remake, &image));
+	assert_string_equal(noted.names, "b.avif");
+	b->when = CONF_WHEN_UPLOAD;
+	conf_files_list(&epoch.plan.files, &epoch.conf);
+	assert_false(remake_skipped(&remake, &image));
+}
+
 static void an_image_that_failed_leaves_the_queue(void **state)
 {
 	(void)state;
@@ -153,21 +180,21 @@ static void a_damaged_variant_is_added_to_the_queue(void **state)
 
 	(void)state;
 	is_queued = false;
-	assert_int_equal(queue_variant(&remake, "ID", "b"), 0);
+	assert_int_equal(queue_file(&remake, "ID", "b"), 0);
 	assert_string_equal(noted.names, "b");
 	assert_true(noted.only_missing && counter_read(&remake.feeder.waiting) == 1 && calls == 1);
 	is_queued = true;
 	queued = (struct remake_entry){ .attempts = 2, .names = "a" };
-	assert_int_equal(queue_variant(&remake, "ID", "b"), 0);
+	assert_int_equal(queue_file(&remake, "ID", "b"), 0);
 	assert_string_equal(noted.names, "a b");
 	assert_true(!noted.only_missing && noted.attempts == 0);
 	queued.names[0] = '\0'; /* all of them */
-	assert_int_equal(queue_variant(&remake, "ID", "b"), 0);
+	assert_int_equal(queue_file(&remake, "ID", "b"), 0);
 	assert_string_equal(noted.names, "");
 	memset(most, 'x', sizeof most - 1);
 	most[sizeof most - 1] = '\0';
 	memcpy(queued.names, most, sizeof most);
-	assert_int_equal(queue_variant(&remake, "ID", "b"), 0);
+	assert_int_equal(queue_file(&remake, "ID", "b"), 0);
 	assert_string_equal(noted.names, most);
 	assert_int_equal(counter_read(&remake.feeder.waiting), 1);
 }
@@ -196,6 +223,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(skipped_variants_are_noted),
 		cmocka_unit_test(other_images_are_not_noted),
+		cmocka_unit_test(files_for_idle_times_are_noted),
 		cmocka_unit_test(an_image_that_failed_leaves_the_queue),
 		cmocka_unit_test_setup(a_damaged_variant_is_added_to_the_queue, set_up),
 		cmocka_unit_test_setup(an_entry_that_was_renewed_meanwhile_stays, set_up),

@@ -14,7 +14,7 @@ static struct conf_epoch epoch = { .conf = { .variant_count = 2,
 	                                     .variant = { { .name = "a" }, { .name = "b" } } } };
 static struct upload upload = { .epoch = &epoch, .plan = &epoch.plan };
 static struct remade remade;
-static struct image image = { .upload = &upload, .remade = &remade, .made = 1 << 0 };
+static struct image image = { .upload = &upload, .remade = &remade, .file = { { .size = 1 } } };
 
 /* The image gets its variant a. */
 static void check(const char *steps, const char *expected)

@@ -94,7 +94,7 @@ static void open_image(const uint8_t *jpeg, size_t size, struct memory_need *f, 
 	f->color_space = (int)decoder.in.jpeg_color_space;
 	f->plane_count = decoder_shapes(&decoder, f->shape);
 	f->working_bytes = decoder_working_bytes(&decoder);
-	*bound = (int64_t)memory_need_bytes(f, &plan);
+	*bound = (int64_t)memory_need_bytes(f, &plan, 0);
 }
 
 static struct picture *decode(int64_t before, int64_t *most)
@@ -210,8 +210,8 @@ static void a_decompression_bomb_needs_much_memory(void **state)
 	for (unsigned c = 0; c < 4; c++)
 		picture_shapes(&f.shape[c], CHROMA_NONE, 65500, 65500);
 	f.working_bytes = UINT64_C(65500) * 65500 * 8;
-	assert_true(memory_need_bytes(&f, &plan) > UINT64_C(65500) * 65500 * 12);
-	assert_true(memory_need_bytes(&f, &plan) < UINT64_C(65500) * 65500 * 40);
+	assert_true(memory_need_bytes(&f, &plan, 0) > UINT64_C(65500) * 65500 * 12);
+	assert_true(memory_need_bytes(&f, &plan, 0) < UINT64_C(65500) * 65500 * 40);
 }
 
 static void the_decoder_is_asked_for_the_shown_part_only(void **state)

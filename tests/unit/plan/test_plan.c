@@ -40,7 +40,7 @@ static void variants_share_their_leading_steps(void **state)
 	/* medium and blurred share their scale, and thumb is derived from it. */
 	assert_int_equal(plan.step_count, 6);
 	assert_int_equal(children(&plan, PLAN_ROOT), 1);
-	assert_int_equal(plan.variant_count, 3);
+	assert_int_equal(plan.files.count, 3);
 	assert_step(0, STAGE_SCALE, PLAN_ROOT, 3);
 	assert_int_equal(plan.step[0].op.width, 800);
 	assert_step(1, STAGE_SCALE, 0, 1);
@@ -257,7 +257,7 @@ static void a_level_makes_fewer_and_cheaper_files(void **state)
 	conf.variant[1].optimize = CONF_YES;
 	assert_int_equal(plan_make_level(2), 0);
 	assert_int_equal(plan.step_count, 5);
-	assert_int_equal(plan.variant_count, 3);
+	assert_int_equal(plan.files.count, 3);
 	assert_false(plan_makes(&plan, 0));
 	assert_true(plan_makes(&plan, 1) && plan_makes(&plan, 2));
 	assert_int_equal(plan_file_of(0), -1);

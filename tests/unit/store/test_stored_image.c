@@ -236,7 +236,7 @@ static struct storage_explanation explained(const char *variant, uint64_t max_ag
 {
 	static const struct storage files;
 	struct storage_explanation e = {
-		.id = ID, .variant = variant, .max_age_ms = max_age_ms, .storage = &files
+		.id = ID, .label = variant, .max_age_ms = max_age_ms, .storage = &files
 	};
 
 	explain(document, sizeof document - 1, 0, &e);

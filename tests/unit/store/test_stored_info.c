@@ -193,11 +193,11 @@ static void there_is_room_for_all_variants_and_the_original(void **state)
 	static char text[STORED_IMAGE_MAX + 1];
 
 	(void)state;
-	write_variants(text, sizeof text, CONF_VARIANT_MAX, true);
+	write_variants(text, sizeof text, CONF_FILE_MAX, true);
 	assert_int_equal(read_text(text), 0);
-	assert_int_equal(info.file_count, CONF_VARIANT_MAX + 1);
-	assert_int_equal(stored_info_bytes(&info), CONF_VARIANT_MAX + 9);
-	write_variants(text, sizeof text, CONF_VARIANT_MAX + 1, false);
+	assert_int_equal(info.file_count, CONF_FILE_MAX + 1);
+	assert_int_equal(stored_info_bytes(&info), CONF_FILE_MAX + 9);
+	write_variants(text, sizeof text, CONF_FILE_MAX + 1, false);
 	assert_int_equal(read_text(text), -EINVAL);
 }
 

@@ -176,7 +176,7 @@ static void settings_have_their_exact_text(void **state)
 
 		text_init(&t, data, sizeof data);
 		json_object(&j, NULL);
-		stored_settings_json(&j, i ? &other : &conf.variant[0]);
+		stored_settings_json(&j, i ? &other : &conf.variant[0], FILE_JPEG);
 		json_object_end(&j);
 		assert_string_equal(data, expected[i]);
 	}

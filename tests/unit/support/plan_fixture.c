@@ -44,7 +44,7 @@ int plan_file_of(unsigned variant)
 {
 	for (unsigned i = 0; i < plan.step_count; i++)
 		if (plan.step[i].op.class->stage == STAGE_JPEG_ENCODE &&
-		    plan.step[i].variant == variant)
+		    plan.step[i].file == variant)
 			return (int)i;
 	return -1;
 }

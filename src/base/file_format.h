@@ -1,0 +1,17 @@
+/*
+ * file_format.h - formats of pictures, and what files and HTTP call them. Any thread.
+ */
+#ifndef DARKROOM_BASE_FILE_FORMAT_H
+#define DARKROOM_BASE_FILE_FORMAT_H
+
+enum file_format { FILE_UNKNOWN = 0, FILE_JPEG, FILE_PNG, FILE_WEBP, FILE_AVIF, FILE_FORMATS };
+
+/* "WebP", "image/webp" and ".webp". FILE_UNKNOWN: of a JPEG. */
+const char *file_format_name(enum file_format format);
+const char *file_format_type(enum file_format format);
+const char *file_format_suffix(enum file_format format);
+
+/* Returns the format of files with that name; FILE_UNKNOWN: its suffix is another one. */
+enum file_format file_format_of_name(const char *name);
+
+#endif
