@@ -202,9 +202,11 @@ function variants(image) {
   for (const [name, v] of Object.entries(image.variants || {})) {
     list.append(element('li', {},
       element('a', { href: v.url },
-        element('img', { src: v.url, alt: `${image.filename || 'image'}, ${name}`, loading: 'lazy', 'data-width': v.width, 'data-height': v.height })),
+        element('picture', {}, ...(v.sources || []).map((s) => element('source', { type: s.type, srcset: s.srcset })),
+          element('img', { src: v.url, alt: `${image.filename || 'image'}, ${name}`, loading: 'lazy', 'data-width': v.width, 'data-height': v.height }))),
       element('div', { class: 'meta' }, element('strong', {}, name),
-        element('span', {}, `${v.width} × ${v.height}, ${bytes(v.bytes)}`), copyButton(v.url, name))));
+        element('span', {}, [`${v.width} × ${v.height}, ${bytes(v.bytes)}`,
+          ...(v.sources || []).map((s) => `${s.type.slice(6).toUpperCase()} ${bytes(s.bytes)}`)].join(', ')), copyButton(v.url, name))));
   }
   return list;
 }

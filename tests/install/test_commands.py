@@ -494,6 +494,8 @@ TABLE = {
     ],
     "stages/http/darkroom-http.7": [
         ("$ curl -F file", Run(with_images)),
+        ('"medium":{', Text("a part of an answer")),
+        ("<picture>", Text("a part of a page")),
         ("# several files", Run(after=seven_images)),
         ("const form", JavaScript("", "console.log(images[0].filename, images[0].width, "
                                   "Object.keys(images[0].variants).length)")),
