@@ -9,7 +9,7 @@ from machine import ROOT
 INTERVAL_S = 0.25  # of the samples
 FACTOR = 4         # of the rate within a burst
 BASE = 0.5         # of the capacity between bursts
-CASES = {"fixed pools": (), "controllers": ("scheduler.dynamic=yes",)}
+CASES = {"fixed pools": (), "controllers": ("experiment.dynamic=yes",)}
 ROUNDS = 3
 
 

@@ -49,7 +49,7 @@ def _batching(options, bench, number):
     path, workload = ROOT / "conf" / "cohort.ini", max(options.connections)
     return [Job("batching", name, workload, number,
                 lambda name=name, extra=extra: closed(
-                    bench, name, path, workload, number, ("scheduler.counters=yes", *extra)),
+                    bench, name, path, workload, number, ("experiment.counters=yes", *extra)),
                 bench.guess_s)
             for name, extra in BATCHING.items()]
 

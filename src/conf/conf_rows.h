@@ -389,7 +389,7 @@ CHOICE(overload, controller,
        "  codel    by the time in the queue (RFC 8289)\n"
        "  dagor    by priorities and the time in the queue (WeChat, 2018)\n"
        "Nothing is refused while a core has fewer than two images to process, or while\n"
-       "a pool of threads still grows (scheduler.dynamic).")
+       "a pool of threads still grows (experiment.dynamic).")
 MS(overload, target_p90, 10, CONF_MS_PER_HOUR, "5s", LIVE,
    "Response time that nine of ten uploads should keep, from the end of the body: of\n"
    "small, of medium and of large pictures each. Uploads that would have to wait\n"
@@ -459,24 +459,6 @@ CHOICE(scheduler, discipline, conf_disciplines, "auto", LIVE,
        "  srpt  the smallest rest of work, see experiment.age; it also interrupts larger\n"
        "        events\n"
        "auto: fcfs. With policy drain srpt where images begin, and lcfs after that.")
-YES_NO(scheduler, dynamic, "no", LIVE,
-       "With policy = seda: whether controllers change sizes of pools and batches once\n"
-       "a second (Welsh's dissertation on SEDA, 5.4). log.level = debug reports every\n"
-       "change, and GET /stats the current sizes.\n"
-       "Pools: a stage with more than 100 waiting events gets another thread, up to its\n"
-       "threads_max, 20. After 5 seconds in which one of them had nothing to do, a thread\n"
-       "goes, down to the stage's threads. If a long queue is served 20 % slower than\n"
-       "before, the pool returns to its best size, less 0 to 4 threads at random.\n"
-       "Batches: the events that a thread takes from its queue at a time. They shrink\n"
-       "from 16 to 1 as long as at most 10 % of the throughput is lost, and grow until it\n"
-       "is regained. Only for stages whose service is auto.")
-YES_NO(scheduler, counters, "no", LIVE,
-       "Whether cycles, instructions, read misses of the caches, page faults, context\n"
-       "switches and CPU time are counted for each stage. GET /stats has what this\n"
-       "machine offers, and the log names what is missing. Virtual machines often have\n"
-       "no counters of the processor. The cost is one or two system calls per event.\n"
-       "With server.sandbox = auto it must be on at startup: otherwise the sandbox\n"
-       "does not allow its system calls.")
 SECTION_END(scheduler)
 
 SECTION(layout)
@@ -539,7 +521,7 @@ NUMBER(stage, queue_max, 0, 1000000, "0", LIVE,
 NUMBER(stage, rate_max, 0, 1000000, "0", LIVE,
        "The same while its events come faster than this number per second. 0: no limit.")
 NUMBER(experiment_stage, threads_max, 1, CONF_THREADS_MAX, "20", FIXED,
-       "With policy seda and scheduler.dynamic = yes: the largest size of its pool.")
+       "With policy seda and experiment.dynamic = yes: the largest size of its pool.")
 CHOICE(experiment_stage, kind,
        CHOICES({ "auto", 0 }, { "shared", STAGE_SHARED }, { "exclusive", STAGE_EXCLUSIVE },
                { "partitioned", STAGE_PARTITIONED }),
@@ -692,6 +674,24 @@ MS(experiment, age, 1, CONF_MS_PER_HOUR, "10ms", LIVE,
    "With scheduler.discipline = srpt: head start of small events. The event with the\n"
    "highest (time waited + age) / size is next. So an event that is n times as large\n"
    "as others waits at most n * age longer, and none starves.")
+YES_NO(experiment, dynamic, "no", LIVE,
+       "With policy = seda: whether controllers change sizes of pools and batches once\n"
+       "a second (Welsh's dissertation on SEDA, 5.4). log.level = debug reports every\n"
+       "change, and GET /stats the current sizes.\n"
+       "Pools: a stage with more than 100 waiting events gets another thread, up to its\n"
+       "threads_max, 20. After 5 seconds in which one of them had nothing to do, a thread\n"
+       "goes, down to the stage's threads. If a long queue is served 20 % slower than\n"
+       "before, the pool returns to its best size, less 0 to 4 threads at random.\n"
+       "Batches: the events that a thread takes from its queue at a time. They shrink\n"
+       "from 16 to 1 as long as at most 10 % of the throughput is lost, and grow until it\n"
+       "is regained. Only for stages whose service is auto.")
+YES_NO(experiment, counters, "no", LIVE,
+       "Whether cycles, instructions, read misses of the caches, page faults, context\n"
+       "switches and CPU time are counted for each stage. GET /stats has what this\n"
+       "machine offers, and the log names what is missing. Virtual machines often have\n"
+       "no counters of the processor. The cost is one or two system calls per event.\n"
+       "With server.sandbox = auto it must be on at startup: otherwise the sandbox\n"
+       "does not allow its system calls.")
 YES_NO(experiment, fair_clients, "yes", LIVE,
        "yes: while several clients have images, they take turns at decoding, and images\n"
        "of a client with few of them come first. no: the policy alone decides, as with\n"

@@ -318,12 +318,10 @@ static const char *chroma_of(const struct conf_variant *variant)
 static void other_settings(struct json *j, const struct conf_variant *variant,
                            enum file_format format)
 {
-	char data[STORED_SETTINGS_MAX], sum[CHECKSUM_LENGTH + 1];
-	struct json shared;
-	struct text t;
+	struct text t = TEXT_LOCAL(STORED_SETTINGS_MAX);
+	struct json shared = { .text = &t };
+	char sum[CHECKSUM_LENGTH + 1];
 
-	text_init(&t, data, sizeof data);
-	json_init(&shared, &t);
 	json_object(&shared, NULL);
 	picture_settings(&shared, variant);
 	json_string(&shared, "chroma", chroma_of(variant));

@@ -16,7 +16,7 @@ from darkroom import IS_SANITIZED, eventually, run
 
 PROCESSOR = ["cycles", "instructions", "l1d_read_misses", "l1i_read_misses", "llc_read_misses"]
 NAMES = PROCESSOR + ["task_clock_ns", "page_faults", "context_switches"]
-ON = "scheduler.counters=yes"
+ON = "experiment.counters=yes"
 
 
 def stats(daemon):
@@ -28,7 +28,7 @@ def threads(daemon):
 
 
 def turn(daemon, value):
-    done = run("-o", f"server.root={daemon.store}", "ctl", "set", "scheduler.counters", value)
+    done = run("-o", f"server.root={daemon.store}", "ctl", "set", "experiment.counters", value)
     assert done.returncode == 0, done.stderr
 
 

@@ -11,7 +11,7 @@ import pictures
 from client import form
 from darkroom import SETTINGS, eventually, overrides, run, slow
 
-SEDA = ("scheduler.policy=seda", "scheduler.dynamic=yes", "log.level=debug")
+SEDA = ("scheduler.policy=seda", "experiment.dynamic=yes", "log.level=debug")
 # Set by the environment; each replica has a pool.
 REPLICAS = 2 if "layout.mode=replicate" in SETTINGS else 1
 FORMS = 8 * REPLICAS
@@ -113,7 +113,7 @@ def test_pools_do_not_change_without_load(start):
 
 def test_controllers_sleep_under_other_policies(start):
     """The main thread sleeps without a timeout."""
-    daemon = start("scheduler.policy=cohort", "scheduler.dynamic=yes")
+    daemon = start("scheduler.policy=cohort", "experiment.dynamic=yes")
     assert daemon.get("/stats").json()["scheduler"]["dynamic"] is False
 
     assert eventually(lambda: sleeps_without_end(daemon))

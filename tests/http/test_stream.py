@@ -164,7 +164,7 @@ def test_manual_has_every_field_of_stats(start):
     found = set()
     for settings in ((), ("layout.mode=replicate", "layout.replicas=2"),
                      ("layout.mode=partition", "layout.parts=2", "layout.online=yes"),
-                     ("scheduler.counters=yes", "scheduler.service=n-gated")):
+                     ("experiment.counters=yes", "scheduler.service=n-gated")):
         daemon = start("scheduler.threads=2", *settings)
         daemon.image(SMALL)
         daemon.upload(b"no image")

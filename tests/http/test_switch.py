@@ -158,7 +158,7 @@ def test_switching_live_keys_fails_no_request(site):
         "stage.disk_write.threads": ["1", "2", "4"],
         "stage.jpeg_decode.threads": ["1", "3"], "experiment.jpeg_encode.threshold_events": ["0", "2"],
         "experiment.scale.pass_through": ["yes", "no"], "experiment.blur.service": ["gated", "auto"],
-        "scheduler.counters": ["yes", "no"], "experiment.steal": ["yes", "no"],
+        "experiment.counters": ["yes", "no"], "experiment.steal": ["yes", "no"],
         "experiment.distribution": ["round-robin", "least-loaded"]}
     with Load(site.daemon) as load:
         end = time.monotonic() + SECONDS

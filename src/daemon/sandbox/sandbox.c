@@ -174,7 +174,7 @@ int sandbox_enter(const struct conf *conf)
 	if (!err && has_files())
 		err = sandbox_files_enter(&allowed);
 	if (!err && sandbox_calls_are_supported())
-		err = sandbox_calls_enter(conf->scheduler.counters == CONF_YES, allowed.port != 0);
+		err = sandbox_calls_enter(conf->experiment.counters == CONF_YES, allowed.port != 0);
 	if (err)
 		log_error("sandbox: cannot enter it: %s; server.sandbox = off runs without it",
 		          strerror(-err));

@@ -1,5 +1,5 @@
 /*
- * controllers.c - SEDA's pool and batch sizes (scheduler.dynamic), and the parts of layout
+ * controllers.c - SEDA's pool and batch sizes (experiment.dynamic), and the parts of layout
  * partition (layout.online).
  *
  * A controller samples the running graph at intervals and may derive the next schedule from the
@@ -470,7 +470,7 @@ static void finish(struct controllers *c, unsigned which, const struct schedule 
 		return;
 	c->due_ns[which] = UINT64_MAX;
 	log_error("%s: cannot apply a change: %s; disabled until the next switch",
-	          which == SEDA ? "scheduler.dynamic" : "layout.online", strerror(-err));
+	          which == SEDA ? "experiment.dynamic" : "layout.online", strerror(-err));
 }
 
 /* Steps the controller, and publishes what it changes. Returns 0 or -errno. */

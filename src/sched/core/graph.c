@@ -312,7 +312,7 @@ static void set_perf(const struct graph *g, const struct conf *conf, struct perf
 {
 	const struct schedule *old = current_of(g);
 
-	if (conf->scheduler.counters != CONF_YES)
+	if (conf->experiment.counters != CONF_YES)
 		return;
 	if (old && old->perf.is_on) {
 		*caps = old->perf;

@@ -55,7 +55,7 @@ unsigned graph_io_count(const struct graph *g);
 /* Returns where it is told which resources are near their limits: resources.h. Any thread. */
 struct scarcity *graph_scarcity(struct graph *g);
 
-/* Returns whether a pool of threads is still growing (scheduler.dynamic). Any thread. */
+/* Returns whether a pool of threads is still growing (experiment.dynamic). Any thread. */
 bool graph_is_growing(const struct graph *g);
 
 /* ---- enqueue predicates: whether a stage accepts more events (Welsh 2002, 3.5 and 5.2.3) ---- */

@@ -2,7 +2,7 @@
  * mechanism_pool.c - SEDA's pools of threads, one for each stage that has a queue.
  *
  * In layout replicate each stage has a pool per replica, and in layout partition the pools of a
- * part run on its cores. With scheduler.dynamic the pools are resized while they run
+ * part run on its cores. With experiment.dynamic the pools are resized while they run
  * (control/controllers.c), including the pool of the disk group's stage. Builds schedules; pure.
  */
 #include "mechanism.h"
@@ -192,7 +192,7 @@ static int assign(struct schedule *s, const struct schedule_input *input, unsign
 	                            domains_threads_of_cores(s, CONF_AUTO, input->cores));
 
 	s->is_bound = s->layout != CONF_LAYOUT_SHARED; /* otherwise pools float */
-	s->is_dynamic = input->conf->scheduler.dynamic == CONF_YES;
+	s->is_dynamic = input->conf->experiment.dynamic == CONF_YES;
 	for (unsigned domain = range.first; domain < range.end && !err; domain++)
 		err = add_pools(s, input, domain);
 	for (unsigned i = 0; i < graph_row_count && s->is_dynamic && !err; i++)

@@ -172,7 +172,7 @@ struct graph {
 	struct schedule_readers readers;
 	struct replica replica[CONF_THREADS_MAX];
 	alignas(CACHE_LINE) _Atomic unsigned replica_turn;
-	_Atomic bool is_growing;       /* a pool may get more threads (scheduler.dynamic) */
+	_Atomic bool is_growing;       /* a pool may get more threads (experiment.dynamic) */
 	_Atomic uint64_t repartitions; /* changes of the parts (layout.online) */
 	/* policy thread-per-connection: direct calls with urgent events, see visit.c */
 	_Atomic unsigned urgent_calls;

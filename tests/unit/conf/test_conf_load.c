@@ -53,7 +53,7 @@ static void defaults_of_the_scheduler(void **state)
 	assert_int_equal(defaults.experiment.cutoff_us, 5000);
 	assert_int_equal(defaults.scheduler.discipline, CONF_DISCIPLINE_AUTO);
 	assert_int_equal(defaults.experiment.age_ms, 10);
-	assert_int_equal(defaults.scheduler.dynamic, CONF_NO);
+	assert_int_equal(defaults.experiment.dynamic, CONF_NO);
 }
 
 static void defaults_of_overload(void **state)

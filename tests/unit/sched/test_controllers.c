@@ -63,7 +63,7 @@ static void control_in(enum conf_layout_mode layout)
 	setting.policy = "seda";
 	setting.is_online = layout == CONF_LAYOUT_PARTITION;
 	run_conf(&conf, &setting);
-	conf.scheduler.dynamic = CONF_YES;
+	conf.experiment.dynamic = CONF_YES;
 	run_describe(&setting);
 	run_switch(&conf);
 	struct controllers *c = controllers_of(run.graph);
@@ -139,7 +139,7 @@ static void controllers_step_in_turns_when_they_are_due(void **state)
 	run_wait_for_sleep();
 	fake_clock_stop();
 	run_conf(&conf, &setting);
-	conf.scheduler.dynamic = CONF_YES;
+	conf.experiment.dynamic = CONF_YES;
 	conf.experiment.online_interval_ms = 1500;
 	run_switch(&conf);
 	assert_int_equal(tick(), 1001); /* until the first sample of the pools */
@@ -163,7 +163,7 @@ static void a_controller_that_fails_stops_until_the_next_switch(void **state)
 	run_start(&setting, 1, 1, 0);
 	run_wait();
 	run_conf(&conf, &setting);
-	conf.scheduler.dynamic = CONF_YES;
+	conf.experiment.dynamic = CONF_YES;
 	run_switch(&conf);
 	assert_true(tick() > 0);
 	finish(controllers_of(run.graph), SEDA, atomic_load(&run.graph->schedule), -ENOMEM);

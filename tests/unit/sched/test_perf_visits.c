@@ -17,7 +17,7 @@ static void begin_counting(uint32_t pass_through)
 	struct conf conf;
 
 	harness_conf(&conf, "cohort");
-	conf.scheduler.counters = CONF_YES;
+	conf.experiment.counters = CONF_YES;
 	for (unsigned i = 0; i < STAGES; i++)
 		conf.stage[i].pass_through = pass_through >> i & 1 ? CONF_YES : CONF_NO;
 	harness_start(&conf);

@@ -15,7 +15,7 @@ static void start_seda(void)
 	struct conf conf;
 
 	harness_conf(&conf, "seda");
-	conf.scheduler.dynamic = CONF_YES;
+	conf.experiment.dynamic = CONF_YES;
 	for (unsigned i = 0; i < STAGES; i++)
 		conf.stage[i].threads_max = 3;
 	harness_start(&conf);
