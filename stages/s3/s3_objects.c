@@ -148,7 +148,8 @@ static int list_shards(struct merge *m, unsigned *shard)
 
 	for (; *shard < S3_IMAGE_SHARDS && n < LISTS_AT_ONCE; ++*shard)
 		if (is_wanted(m, *shard)) {
-			snprintf(prefix, sizeof prefix, "%s", m->shard[*shard].last);
+			snprintf(prefix, sizeof prefix, "%.*s", (int)PREFIX_LENGTH,
+			         m->shard[*shard].last);
 			of[n] = *shard;
 			op[n++] = list_op(prefix, m->shard[*shard].last, m->keys);
 		}

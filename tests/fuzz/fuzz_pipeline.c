@@ -53,19 +53,21 @@ struct work {
 	struct outcome *outcome;
 };
 
+#define FORMATS "jpeg", CONF_EFFORT_FAST, CONF_WHEN_UPLOAD
+
 static const struct plan *make_plan(void)
 {
 	static const struct conf conf = {
 		.limits = { .pixels = PIXELS_MAX, .width = PICTURE_SIDE_MAX, .height = PICTURE_SIDE_MAX },
 		.variant = {
-			{ "a", "scale 40x40 inside", CONF_NO, 82, CONF_CHROMA_420, CONF_NO, CONF_NO },
+			{ "a", "scale 40x40 inside", CONF_NO, 82, CONF_CHROMA_420, CONF_NO, CONF_NO, FORMATS },
 			{ "b", "scale 40x40 inside, blur 2", CONF_NO, 75, CONF_CHROMA_420, CONF_NO,
-			  CONF_YES },
+			  CONF_YES, FORMATS },
 			{ "c", "scale 24x17 cover, sharpen 1, rotate 90", CONF_YES, 90,
-			  CONF_CHROMA_444, CONF_YES, CONF_NO },
+			  CONF_CHROMA_444, CONF_YES, CONF_NO, FORMATS },
 			{ "d", "scale 150x150 exact, grayscale", CONF_YES, 60, CONF_CHROMA_420,
-			  CONF_NO, CONF_NO },
-			{ "e", "", CONF_NO, 95, CONF_CHROMA_444, CONF_NO, CONF_NO },
+			  CONF_NO, CONF_NO, FORMATS },
+			{ "e", "", CONF_NO, 95, CONF_CHROMA_444, CONF_NO, CONF_NO, FORMATS },
 		},
 		.variant_count = 5,
 	};

@@ -121,8 +121,10 @@ def test_manual_has_the_same_resources():
     for line in re.findall(r"^\.It Li (.*)$", section, re.M):
         for entry in re.sub(r" (?:Ns|Ar|Li)\b", " ", line).split(" , "):
             method, path = entry.split(" ", 1)
-            path = path.replace(" ", "").split("?")[0]
-            listed.add((method, path.replace("ID", "{id}").replace("VARIANT", "{variant}")))
+            path = path.replace(" ", "").replace(r"\&", "").split("?")[0]
+            for name in ("id", "variant", "format"):
+                path = path.replace(name.upper(), f"{{{name}}}")
+            listed.add((method, path))
     described = {(method.upper(), path) for path, item in DOCUMENT["paths"].items()
                  for method in item if method != "parameters"}
     files = {entry for entry in described if re.search(r"/(page|operator)\.\w+$", entry[1])}
