@@ -188,7 +188,7 @@ $B/tests/unit/jail/test_jail: | $(HOSTILE) $B/darkroom-decode
 $B/tests/unit/jail/test_jail: private LIBS += -lpng -lwebp
 
 # Compares the jail with the same code in one process: tests/http/test_corpus.py.
-$(PLANES): $(PLANES).o $(filter %/codec.o %/codec_png.o %/codec_webp.o,$(DECODE)) $B/libdarkroom.a
+$(PLANES): $(PLANES).o $(filter-out %/decode.o,$(DECODE)) $B/libdarkroom.a
 	$(call say,LINK)$(CC) $(DARKROOM_LDFLAGS) -o $@ $^ $(LIBS)
 
 # Measures the daemon's work without a daemon.

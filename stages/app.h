@@ -37,7 +37,7 @@ struct server_counters {
 	_Atomic uint64_t input_bytes_stored, output_bytes_stored; /* of these images */
 	_Atomic uint64_t store_full, store_failed;                /* images that were not stored */
 	_Atomic uint64_t stored_by[FILE_FORMATS], failed_by[FILE_FORMATS]; /* uploaded formats */
-	_Atomic uint64_t files_left_out;                          /* AVIF and WebP */
+	_Atomic uint64_t files_left_out;                                   /* AVIF and WebP */
 	_Atomic uint64_t last_stored_ns; /* clock_ns() when the last image was stored; 0: none */
 };
 

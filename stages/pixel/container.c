@@ -31,7 +31,7 @@ static void put(struct out *o, const void *data, size_t size)
 static void put_big(struct out *o, uint64_t value, unsigned bytes)
 {
 	while (bytes-- > 0)
-		o->data[o->length++] = (uint8_t)(value >> 8 * bytes);
+		o->data[o->length++] = (uint8_t)(bytes < sizeof value ? value >> 8 * bytes : 0);
 }
 
 static void put_little(struct out *o, uint64_t value, unsigned bytes)

@@ -25,10 +25,10 @@
 static uint8_t *decode_here(const struct decoder *d)
 {
 	const struct jail_request *q = &d->job.request;
-	uint8_t *planes = malloc(jail_plane_bytes(q) + q->icc_max);
+	uint8_t *planes = malloc(jail_plane_bytes(q) + q->extra_max);
 	struct codec_job job = { .request = q, .source = d->source, .planes = planes };
 
-	if (planes && codec_decode(&job) == JAIL_DECODED)
+	if (planes && codec_run(&job) == JAIL_DECODED)
 		return planes;
 	free(planes);
 	return NULL;
@@ -102,7 +102,7 @@ int main(int argc, char **argv)
 
 	if (argc != 2 || !file)
 		errx(2, "usage: planes PROGRAM <NAMES");
-	if (jail_start(argv[1], FORMATS, 2) || codec_load() != FORMATS)
+	if (jail_start(argv[1], FORMATS, 2) || codec_load(FORMATS) != FORMATS)
 		errx(1, "a library is missing");
 	while (fgets(name, sizeof name, stdin)) {
 		name[strcspn(name, "\n")] = '\0';

@@ -12,9 +12,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 WORLD = ROOT / "build/plain/world"
 # The other builds of scripts/test.
 VARIANTS = {"asan": ["SAN=address,undefined"], "tsan": ["SAN=thread"],
-            "clang-plain": ["CC=clang", "OPT=-O0"],
-            "clang-asan": ["CC=clang", "SAN=address,undefined"],
-            "clang-tsan": ["CC=clang", "SAN=thread"]}
+            "clang-plain": ["CC=clang", "OPT=-O0"]}
 POLICIES = "drain", "cohort", "mg1", "srpt", "dbr", "color", "seda"
 TESTS = "test_graph", "test_schedule_switch", "test_stage_groups"
 

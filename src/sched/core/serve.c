@@ -14,7 +14,6 @@
 #include "telemetry/trace_format.h"
 #include "trace.h"
 #include "visit.h"
-#include "worker.h"
 
 /* A source handles at most this many queued events before it polls again, so that neither
  * starves. */
