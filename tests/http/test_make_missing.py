@@ -143,7 +143,7 @@ def test_few_images_of_a_client_wait(start):
     """Each image takes long, so that the client asks for all before the first is made."""
     store, images = stored(start, 12)
     daemon = start(KEEP, MAKE, *HEAVY, "server.trusted_proxies=127.0.0.1",
-                   "server.admin_on_public=yes", store=store)
+                   "server.admin_on_public=yes", "server.wait_timeout=5m", store=store)
     client = [("X-Forwarded-For", "192.0.2.7")]
     answers = all_of(12, lambda i: daemon.get(f"/images/{images[i]}/heavy.jpg", headers=client))
     refused = [answer for answer in answers if answer.status == 503]

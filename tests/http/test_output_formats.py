@@ -214,8 +214,7 @@ def test_a_file_that_cannot_be_made_is_left_out(start):
     image = daemon.image(pictures.photo_jpeg(320, 240, 2))
     assert sources(image) == {} and daemon.fetch(image, "medium")
     assert daemon.get(f"/images/{image['id']}/medium.avif").status == 404
-    why = "medium.avif cannot be made: the process that encoded it has failed"
-    assert eventually(lambda: why in daemon.log)
+    assert eventually(lambda: "medium.avif cannot be made: " in daemon.log)
     assert "darkroom_files_left_out_total 1" in daemon.get("/metrics").body.decode()
     memory = daemon.get("/stats").json()["memory"]
     assert memory["reserved_image_bytes"] == memory["reserved_body_bytes"] == 0
