@@ -14,6 +14,7 @@ import tables
 import visits
 
 MUCH = 5  # per cent of the CPUs used by other programs
+WITHOUT_DAEMON = {*synthetic.PARTS, *simulation.PARTS}
 
 
 def _order(machine_line):
@@ -26,14 +27,24 @@ def _requests(machine_line):
     return f"{count} requests" if count else "every file once"
 
 
+def _rounds(results):
+    """Returns how the rounds were measured. Only some parts have a daemon."""
+    line = results.machine
+    kinds = {row["kind"] for row in results.lines} - {"machine", "disturbed"}
+    without = kinds & WITHOUT_DAEMON
+    rounds = (f"{results.rounds(None)} rounds. Each round has every configuration once, in "
+              f"{_order(line)}")
+    if without == kinds:
+        return f"{rounds}. There is no daemon, and no files are sent."
+    text = (f"{line['files']} files, {line['file_bytes'] / 1e6:.0f} MB. {rounds}, with a fresh daemon "
+            f"and an empty store, and sends {_requests(line)} in a closed loop. Server and load "
+            "generator are on the same machine.")
+    return text + (f" These parts have no daemon: {', '.join(sorted(without))}." if without else "")
+
+
 def _head(results, command):
-    machine_line = results.machine
-    text = [f"# Configurations compared\n\n`{command}` on {machine.sentence(machine_line)}.\n",
-            f"{machine_line['files']} files, {machine_line['file_bytes'] / 1e6:.0f} MB. "
-            f"{results.rounds(None)} rounds. Each round has every configuration once, in "
-            f"{_order(machine_line)}, with a fresh daemon and an empty store, and sends "
-            f"{_requests(machine_line)} in a closed loop. Server and load generator are on the "
-            "same machine. Values are medians, with the range over the rounds in parentheses. "
+    text = [f"# Configurations compared\n\n`{command}` on {machine.sentence(results.machine)}.\n",
+            f"{_rounds(results)} Values are medians, with the range over the rounds in parentheses. "
             "Ratios have intervals. The raw results are in raw.jsonl.\n"]
     others = [100 * line["others_cpu_share"] for line in results.lines
               if "others_cpu_share" in line and line["kind"] not in ("caches", "cores", "disturbed")]

@@ -21,6 +21,7 @@ from markdown import table as markdown_table
 from paired import Pairs
 
 WORLD = ROOT / "build" / "plain" / "world"
+PARTS = "simulation", "cores"
 POLICIES = synthetic.POLICIES
 CORES = 2
 # A ring of five stages. An event needs a millisecond of CPU time, with exponential distributions.

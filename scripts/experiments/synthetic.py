@@ -13,6 +13,7 @@ from machine import ROOT
 PROGRAMS = ROOT / "build" / "plain" / "tests" / "bench"
 WIDE = ROOT / "build" / "wide" / "tests" / "bench"  # for graphs of up to 100 stages
 
+PARTS = "bottleneck", "gates", "ring", "threads"
 # Gordon's search engine has 15 stages, of which the one that combines sets has most of the work.
 STAGES, EVENTS, BOTTLENECK_US, IDLE_US = 15, 256, 200, 1
 NORMAL, UNDERTHREADED, OVERTHREADED = "normal", "underthreaded", "overthreaded"

@@ -40,6 +40,7 @@ RATIOS = {"throughput": "input_bytes_per_s", "90th percentile": "p90_ms",
 SPENT = {"looks": ("look", "scan"), "contended words": ("line",),
          "waking": ("wake", "wake_send", "context")}
 VIRTUAL = "rounds_per_s", "p50_us", "p90_us", "p99_us"
+WITHOUT_DAEMON = {"bottleneck", "gates", "ring", "threads", "simulation", "cores", "disturbed"}
 KINDS = {"Events of a visit": "cohorts", "Layout": "layouts"}
 STAGES = ("jpeg_decode", "scale", "blur", "jpeg_encode")
 
@@ -228,12 +229,15 @@ class Report:
         command = first[1:].partition("` on ")[0]
         if command != self.machine.get("command", command):
             self.faults.append("head: the command is not that of the raw results")
-        counts = [self.machine["files"], self.machine["file_bytes"] / 1e6,
-                  len({row["round"] for row in self.rows})]
+        has_daemon = any(row["kind"] not in WITHOUT_DAEMON for row in self.rows)
+        counts = [self.machine["files"], self.machine["file_bytes"] / 1e6] if has_daemon else []
+        counts.append(len({row["round"] for row in self.rows}))
         counts += [self.machine["seed"]] if "seed" in self.machine else []
-        counts += [self.machine["requests"]] if self.machine.get("requests") else []
+        counts += [self.machine["requests"]] if has_daemon and self.machine.get("requests") else []
         line = next(line for line in head.splitlines() if " rounds. Each round" in line)
         self.check("head", line, counts)
+        if ("with a fresh daemon and an empty store" in line) != has_daemon:
+            self.faults.append(f"head: {'a' if has_daemon else 'no'} part has a daemon")
         if found := re.search(r"Other programs used (.*?)\)", head):
             shares = [100 * row["others_cpu_share"] for row in self.rows
                       if row["kind"] not in ("caches", "cores", "disturbed")]

@@ -176,6 +176,20 @@ def test_every_part_is_recomputed(folder):
     assert not faults and checked > 400
 
 
+@pytest.mark.parametrize("folder", [(2, 2)], indirect=True, ids=["2 rounds"])
+@pytest.mark.parametrize("kinds", [("simulation",), ("cores",), ("bottleneck", "ring"), ("gates", "threads")])
+def test_a_report_without_a_daemon_names_none(folder, kinds):
+    lines = [line for line in map(json.loads, (folder / "raw.jsonl").read_text().splitlines())
+             if line["kind"] in ("machine", *kinds)]
+    (folder / "raw.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    text = report.text(Results(lines), MACHINE["command"])[1]
+    (folder / "report.md").write_text(text)
+    assert "empty store" not in text and recompute.check(folder)[0] == []
+    named = text.replace(". There is no daemon", ", with a fresh daemon and an empty store")
+    (folder / "report.md").write_text(named)
+    assert recompute.check(folder)[0] == ["head: no part has a daemon"]
+
+
 def figures(text):
     """Returns the places of all figures of the tables and verdicts, without names, bounds and
     sections of papers."""
