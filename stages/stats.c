@@ -29,9 +29,8 @@ static void count(struct server_counters *c, const struct image *image)
 	if (image->is_damaged)
 		counter_add_shared(&c->images_damaged);
 	atomic_fetch_add_explicit(&c->input_bytes_stored, image->source_size, memory_order_relaxed);
-	for (unsigned i = 0; i < CONF_FILE_MAX; i++)
-		atomic_fetch_add_explicit(&c->output_bytes_stored, image->file[i].size,
-		                          memory_order_relaxed);
+	atomic_fetch_add_explicit(&c->output_bytes_stored, image_files_bytes(image),
+	                          memory_order_relaxed);
 }
 
 static void stats_handle(struct visit *v, struct event *const *batch, unsigned n)

@@ -186,8 +186,6 @@ static void send_to_stats(struct visit *v, struct image *image)
 /* n steps of the image have ended; after the last one the image goes on. */
 static void image_steps_end(struct visit *v, struct image *image, unsigned n)
 {
-	uint64_t size = 0;
-
 	/* Acquire and release: the last step sees all variants. */
 	if (atomic_fetch_sub_explicit(&image->steps_left, n, memory_order_acq_rel) != n)
 		return;
@@ -196,8 +194,8 @@ static void image_steps_end(struct visit *v, struct image *image, unsigned n)
 		send_to_stats(v, image);
 		return;
 	}
-	for (unsigned i = 0; i < CONF_FILE_MAX; i++)
-		size += image->file[i].size;
+	uint64_t size = image_files_bytes(image);
+
 	if (!size) { /* of a stored image; an upload has its JPEGs */
 		struct problem problem;
 

@@ -171,6 +171,16 @@ static inline bool image_has(const struct image *image, unsigned file)
 	return image->file[file].size > 0;
 }
 
+/* Returns the bytes of all files that were made of this image. After the last step. */
+static inline uint64_t image_files_bytes(const struct image *image)
+{
+	uint64_t bytes = 0;
+
+	for (unsigned i = 0; i < CONF_FILE_MAX; i++)
+		bytes += image->file[i].size;
+	return bytes;
+}
+
 /* Returns how many rows (of MCUs, or of tiles) of that width to process between two checks of the
  * clock: few enough to keep the default cutoff to a tenth, and enough for the check to cost next to
  * nothing. */
