@@ -10,8 +10,8 @@ static const struct {
 	[FILE_UNKNOWN] = { "JPEG", "image/jpeg", ".jpg" },
 	[FILE_JPEG] = { "JPEG", "image/jpeg", ".jpg" },
 	[FILE_PNG] = { "PNG", "image/png", ".png" },
-	[FILE_WEBP] = { "WebP", "image/webp", ".webp" },
 	[FILE_AVIF] = { "AVIF", "image/avif", ".avif" },
+	[FILE_WEBP] = { "WebP", "image/webp", ".webp" },
 };
 
 const char *file_format_name(enum file_format format)

@@ -4,7 +4,8 @@
 #ifndef DARKROOM_BASE_FILE_FORMAT_H
 #define DARKROOM_BASE_FILE_FORMAT_H
 
-enum file_format { FILE_UNKNOWN = 0, FILE_JPEG, FILE_PNG, FILE_WEBP, FILE_AVIF, FILE_FORMATS };
+/* AVIF is before WebP: a browser shows the first that it knows. */
+enum file_format { FILE_UNKNOWN = 0, FILE_JPEG, FILE_PNG, FILE_AVIF, FILE_WEBP, FILE_FORMATS };
 
 /* "WebP", "image/webp" and ".webp". FILE_UNKNOWN: of a JPEG. */
 const char *file_format_name(enum file_format format);

@@ -192,13 +192,14 @@ def test_old_images_get_the_format_when_it_is_asked_for(start):
 
 
 def test_idle_files_are_made_after_the_answer(start):
-    daemon = start(AVIF, IDLE, KEEP)
+    daemon = start(BOTH, IDLE, KEEP)
     image = daemon.image(PHOTO)
     assert sources(image) == {}
 
     def now():
         return daemon.get(f"/images/{image['id']}").json()
     assert eventually(lambda: sources(now()))
+    assert list(sources(now())) == ["image/avif", "image/webp"]
     assert source(daemon, now())["content-type"] == "image/avif"
     assert now()["variants"]["medium"]["url"] == image["variants"]["medium"]["url"]
     assert eventually(lambda: not list((daemon.store / ".remake").iterdir()))
