@@ -56,7 +56,9 @@ def upload(daemon, count):
 def make(begin, store):
     """make(count) returns images with former objects, and the objects that they should have."""
     def make_images(count):
-        images = upload(begin("server.keep_originals=yes"), count)
+        daemon = begin("server.keep_originals=yes")
+        images = upload(daemon, count)
+        daemon.stop()  # a daemon that runs knows since its start that there are none
         before = stored(store)
         assert len(before) == count
         spread(store, *images)
@@ -176,7 +178,7 @@ def test_a_tombstone_goes_after_the_former_objects(begin, make, store):
         for image in images:
             store.objects["a/b/" + s3_image.key_of(image["id"])] = (s3_image.REMOVED, {},
                                                                     time.time() - 31 * DAY)
-    store.fail_once("DELETE", "a/b/image/", status=400, code="InvalidRequest")
+    store.fail_once("DELETE", "a/b/image/", status=507)  # the client does not repeat it
     daemon = begin("store.sweep_interval=100ms")
     assert eventually(lambda: not store.keys("image/"), 60)
     assert not former(store)
