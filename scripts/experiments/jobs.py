@@ -121,8 +121,8 @@ PARTS = {"policies": (_policies, math.inf), "batching": (_batching, math.inf),
          "cores": (simulation.cores_jobs, simulation.MANY_ROUNDS)}
 COMPARED = "policies", "batching", "layouts"
 # Measured by themselves: the caches are simulated, and need no night; the controllers need one.
-USUAL_PARTS = tuple(name for name in PARTS if name not in ("addresses", "caches", "simulation",
-                                                           "cores"))
+OTHER_PARTS = "addresses", "caches", "simulation", "cores"
+USUAL_PARTS = tuple(name for name in PARTS if name not in OTHER_PARTS)
 
 
 def jobs(options, bench, seed):

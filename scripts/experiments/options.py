@@ -4,7 +4,7 @@ import argparse
 import math
 import pathlib
 
-from jobs import BRIEF_PARTS, PARTS, USUAL_PARTS
+from jobs import BRIEF_PARTS, OTHER_PARTS, PARTS, USUAL_PARTS
 from machine import ROOT, cores
 import plan
 from slowdown import LOADS
@@ -85,7 +85,7 @@ def parse(arguments):
         "controllers, or a controller's loops such as backlog-open or backlog-open-10")
     add("--parts", type=_names, metavar="NAME,...",
         help=f"parts to measure ({','.join(USUAL_PARTS)}; --brief: {','.join(BRIEF_PARTS)}; also "
-        "addresses, caches, simulation and cores)")
+        f"{','.join(OTHER_PARTS)})")
     add("--files", type=pathlib.Path, metavar="DIR",
         help="JPEG files to send instead of the dataset")
     add("--scale", type=float, metavar="F",

@@ -7,6 +7,7 @@ import claims
 import cutoff
 import machine
 import plots
+import quiet
 import results as r
 import simulation
 import synthetic
@@ -47,7 +48,7 @@ def _head(results, command):
             f"{_rounds(results)} Values are medians, with the range over the rounds in parentheses. "
             "Ratios have intervals. The raw results are in raw.jsonl.\n"]
     others = [100 * line["others_cpu_share"] for line in results.lines
-              if "others_cpu_share" in line and line["kind"] not in ("caches", "cores", "disturbed")]
+              if "others_cpu_share" in line and line["kind"] not in {*quiet.INSENSITIVE, "disturbed"}]
     if others:
         median = statistics.median(others)
         advice = (" **The machine was busy: the times say little. Repeat the experiment on a quiet "
@@ -108,8 +109,9 @@ def _parts(results):
              "capacity. The 600 connections of a closed loop wait a second after each answer, heed "
              "Retry-After, or come back at once. A jump is from 0.7 to 1.4 times the capacity. "
              "Each run ends with a closed loop of 8 connections, which tells the capacity. Goodput is "
-             "work, as a share of the capacity in the time that the generator left. The ratio is of the rates of refusal. "
-             "The rare client asks for about a 600th of the machine. The target is 1 s.",
+             "work, as a share of the capacity in the time that the generator left. The ratio is of "
+             "the rates of refusal. The rare client asks for about a 600th of the machine. The target "
+             "is 1 s.",
              tables.addresses),
             ("bottleneck", "One bottleneck on one of three paths",
              "Gordon's search engine (4.3, tables 4.9 to 4.11) without its pages: 15 stages that spin, "
