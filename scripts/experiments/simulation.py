@@ -33,7 +33,7 @@ WORKLOADS = {"4 events": 4, "16 events": 16, "load 0.3": 0.3, "load 0.6": 0.6, "
 SECONDS, ROUNDS = 1.5, 4
 BOUNDS = {"rounds_per_s": 0.05, "p50_us": 0.1, "p90_us": 0.1, "p99_us": 0.1}
 TITLES = {"rounds_per_s": "throughput", "p50_us": "p50", "p90_us": "p90", "p99_us": "p99"}
-LEAST_EVENTS = 4000  # of an open loop: the most that wait under overload
+EVENTS_MAX = 4000  # of an open loop: the most that wait under overload
 
 
 # ---- runs ----
@@ -45,7 +45,7 @@ def arguments(policy, cores, workload, seconds, seed, pools=(CORES, 1), **more):
     rate = round(workload * cores * 1e6 / WORK_US) if is_open else 0
     more = {"random": seed, "clocked": 1, "rate": rate, **more}
     threads, pool = pools if policy == "seda" else (cores, 1)
-    return [policy, STAGES, 0, threads, pool, LEAST_EVENTS if is_open else workload, BOTTLENECK_US,
+    return [policy, STAGES, 0, threads, pool, EVENTS_MAX if is_open else workload, BOTTLENECK_US,
             IDLE_US, seconds, *(f"{name}={value}" for name, value in more.items() if value)]
 
 
@@ -77,17 +77,12 @@ def _costs(options):
 
 def measure_costs():
     """Returns all costs in ns. `visit` is what is left of a hand-over on one core."""
-    done = subprocess.run([synthetic.PROGRAMS / "costs"], check=True, capture_output=True, text=True)
-    costs = json.loads(done.stdout)
+    costs = synthetic.program("costs")
     ring = ["drain", STAGES, 0, 1, 1, 1, 0, 0, 0.3]
-    real = max(_rounds_per_s(synthetic.program("synthetic", *ring)) for _ in range(5))
+    real_per_s = max(synthetic.program("synthetic", *ring)["rounds_per_s"] for _ in range(5))
     free, _ = virtual(ring, 1, {**costs, "visit": 0})
-    hops = STAGES * free["rounds_per_s"], STAGES * real
-    return {"costs": costs | {"visit": max(0, 1e9 / hops[1] - 1e9 / hops[0])}}
-
-
-def _rounds_per_s(report):
-    return report["rounds_per_s"]
+    visit = (1e9 / real_per_s - 1e9 / free["rounds_per_s"]) / STAGES
+    return {"costs": costs | {"visit": max(0, visit)}}
 
 
 # ---- two cores ----
@@ -215,13 +210,13 @@ SPENT = {"looks": ("look", "scan"), "contended words": ("line",),
          "waking": ("wake", "wake_send", "context")}
 
 
-def spent_us(line, key):
-    """Returns the CPU time of these costs for each event, in us. A quarter is the warm-up."""
-    return 1e6 * sum(line["spent"][cost] for cost in SPENT[key]) / (1.25 * line["rounds"])
+def _cores_figure(line, key):
+    """Returns the efficiency, the slowdown, or the CPU time of costs for each event, in us."""
+    if key in SPENT:  # a quarter is the warm-up
+        return 1e6 * sum(line["spent"][cost] for cost in SPENT[key]) / (1.25 * line["rounds"])
+    return line["efficiency" if key == EFFICIENCY else "slowdown_p99"]
 
 
 def _cores_cell(results, name, cores, workload, key):
     runs = results.runs("cores", f"{name}, {workload}", cores)
-    of = {EFFICIENCY: lambda line: line["efficiency"], SLOWDOWN: lambda line: line["slowdown_p99"]}
-    return r.spread([of[key](line) if key in of else spent_us(line, key) for line in runs],
-                    3 if key == EFFICIENCY else 1)
+    return r.spread([_cores_figure(line, key) for line in runs], 3 if key == EFFICIENCY else 1)

@@ -32,8 +32,7 @@ ROUNDS = 6  # of the ring and the threads
 
 
 def program(name, *arguments, folder=PROGRAMS):
-    done = subprocess.run([folder / name, *map(str, arguments)], capture_output=True,
-                          text=True)
+    done = subprocess.run([folder / name, *map(str, arguments)], capture_output=True, text=True)
     if done.returncode != 0:
         raise run.Failed(f"{name} ended with status {done.returncode}: {done.stderr}")
     report = json.loads(done.stdout)
@@ -44,9 +43,9 @@ def program(name, *arguments, folder=PROGRAMS):
 
 def _synthetic(policy, stages, seconds, passed=0, threads=1, pool=1, events=1, bottleneck_us=0,
                idle_us=0, folder=PROGRAMS, **more):
-    return program("synthetic", policy, stages, passed, threads, pool, events, bottleneck_us, idle_us,
-                seconds, *(f"{name}={value}" for name, value in more.items() if value),
-                folder=folder)
+    return program("synthetic", policy, stages, passed, threads, pool, events, bottleneck_us,
+                   idle_us, seconds, *(f"{name}={value}" for name, value in more.items() if value),
+                   folder=folder)
 
 
 def cases():
@@ -99,5 +98,5 @@ def threads(options, bench, number):
     seconds = min(2, options.synthetic_s)
     return [Job("threads", f"{count} threads", count, number,
                 lambda count=count: program("threads", count, seconds,
-                                         ROOT / "data" / "sample" / "lake.jpg"),
+                                            ROOT / "data" / "sample" / "lake.jpg"),
                 1.3 * seconds + 0.2) for count in THREADS]
