@@ -8,6 +8,7 @@ A line is: name, bytes, pixels, and the CPU time in microseconds of decoding, sc
 encoding. `synthetic POLICY 4 ... records=OUT` draws from them.
 """
 
+import itertools
 import pathlib
 import sys
 import tempfile
@@ -55,12 +56,17 @@ def measure(files, work):
     return list(zip((pathlib.Path(row["file"]) for row in rows), found[len(rows):]))
 
 
+def line_of(path, times):
+    with PIL.Image.open(path) as picture:
+        pixels = picture.width * picture.height
+    return " ".join([path.name, str(path.stat().st_size), str(pixels),
+                     *(f"{times[stage]:.1f}" for stage in STAGES)])
+
+
 def main():
     files, out = map(pathlib.Path, sys.argv[1:])
     with tempfile.TemporaryDirectory() as work:
-        lines = sorted(f"{path.name} {path.stat().st_size} "
-                       f"{PIL.Image.open(path).width * PIL.Image.open(path).height} "
-                       + " ".join(f"{times[stage]:.1f}" for stage in STAGES) for path, times in measure(files, work))
+        lines = sorted(itertools.starmap(line_of, measure(files, work)))
     out.write_text("".join(f"{line}\n" for line in lines))
 
 
