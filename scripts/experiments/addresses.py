@@ -199,19 +199,19 @@ def summary(rows, rates, seconds, since):
     warm_up = min(WARM_UP_S, seconds / 3)
     begin = min(float(row["start"]) for row in rows if row["start"])
     late = [row for row in rows if row["done"] and float(row[since]) - begin >= warm_up]
-    out, work = {}, 0
+    out, work, refusals = {}, 0, []
     for size in SIZES:
         own = [row for row in late if size_of(row) == size]
         good = [float(row["done"]) - float(row[since]) for row in own if row["status"] == "201"]
         refused = [float(row["done"]) - float(row["start"]) for row in own if row["status"] == "503"]
+        refusals += refused
         out[size] = {"admitted": len(good), "refused": len(refused),
                      "p90_s": percentile(good, 0.9), "refusal_p99_s": percentile(refused, 0.99)}
         work += sum(row["status"] == "201" and warm_up <= float(row["done"]) - begin <= seconds
                     for row in rows if row["done"] and size_of(row) == size) / rates[size]
-    times = [float(row["done"]) - float(row["start"]) for row in late if row["status"] == "503"]
     return {"seconds": seconds, "target_s": TARGET_S, "goodput": work / (seconds - warm_up), **out,
             "others": sum(row["status"] not in ("201", "503") for row in rows),
-            "refusal_p99_s": percentile(times, 0.99)}
+            "refusal_p99_s": percentile(refusals, 0.99)}
 
 
 def refused_share(line, size):

@@ -200,10 +200,10 @@ def addresses(results):
                    ([line.get("normal_after_s") for line in lines], 2)]
         rows.append([name, *("" if None in values else r.spread(values, digits)
                              for values, digits in figures)])
-    return table(["Controller, loop, load", "capacity, 1/s", "generator, %", "goodput", "small refused, %", "large refused, %",
-                  "ratio", "p90 of small, s", "p90 of large, s", "p99 of refusals, ms",
-                  "rare client refused in a row", "recovery, s", "in service times",
-                  "normal after, s"], rows)
+    return table(["Controller, loop, load", "capacity, 1/s", "generator, %", "goodput",
+                  "small refused, %", "large refused, %", "ratio", "p90 of small, s",
+                  "p90 of large, s", "p99 of refusals, ms", "rare client refused in a row",
+                  "recovery, s", "in service times", "normal after, s"], rows)
 
 
 def bottleneck(results):
