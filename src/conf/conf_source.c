@@ -485,16 +485,13 @@ static int add_override(struct conf_source *s, const char *text, struct text *er
 	if (!is_name(section, section_length) || !is_name(dot + 1, key_length)) {
 		text_puts(errors, s->override_lead);
 		conf_quote(errors, text);
-		text_puts(errors, ": expected SECTION.KEY=VALUE\n");
-		return -EINVAL;
+		return text_refuse(errors, ": expected SECTION.KEY=VALUE\n");
 	}
-	if (has_capitals(section, section_length)) {
-		text_printf(errors,
-		            "%s%s: expected a variant's name in lower case: it becomes part of "
-		            "URLs\n",
-		            s->override_lead, text);
-		return -EINVAL;
-	}
+	if (has_capitals(section, section_length))
+		return text_refuse(
+			errors,
+			"%s%s: expected a variant's name in lower case: it becomes part of URLs\n",
+			s->override_lead, text);
 	struct conf_setting *at = append(s, section, section_length, dot + 1, key_length);
 	const char *value = skip_space(equals + 1);
 

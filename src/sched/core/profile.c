@@ -127,11 +127,10 @@ int profile_read(struct partition_weights *w, const char *path, struct text *err
 		total_ns += w->stage_ns[i];
 	if (total_ns)
 		return 0;
-	text_printf(errors,
-	            "%s: no stage has taken any time: "
-	            "expected [stage.NAME] with service_ns above 0\n",
-	            path);
-	return -EINVAL;
+	return text_refuse(errors,
+	                   "%s: no stage has taken any time: "
+	                   "expected [stage.NAME] with service_ns above 0\n",
+	                   path);
 }
 
 static_assert(STAGE_COUNT_MAX > 16 || (VALUE_MAX >> 56 == 0 && VALUE_MAX >> 55),

@@ -23,13 +23,13 @@
 
 /* ---- names of stages ---- */
 
-static void print_unknown(const char *name, struct text *error)
+static int refuse_unknown(const char *name, struct text *error)
 {
 	struct suggest suggest = { .wanted = name };
 
 	for (unsigned i = 0; i < graph_row_count; i++)
 		suggest_offer(&suggest, graph_rows[i].class->name);
-	text_printf(error, "%s is not a stage%s", name, suggest_phrase(&suggest));
+	return text_refuse(error, "%s is not a stage%s", name, suggest_phrase(&suggest));
 }
 
 /* Adds the named stage to *own, unless it is in *all, the stages of this and earlier groups. */
@@ -38,14 +38,14 @@ static int add_stage(const char *name, stage_set *all, stage_set *own, struct te
 	int index = graph_stage_index(name);
 
 	if (index < 0)
-		print_unknown(name, error);
-	else if (graph_stage_group((unsigned)index) != GROUP_MAIN)
-		text_printf(error, "%s has threads of its own in any case: expected other stages",
-		            name);
-	else if (stage_set_has(*all, (unsigned)index))
-		text_printf(error, "%s is named twice: expected each stage in one group", name);
-	if (error->length)
-		return -EINVAL;
+		return refuse_unknown(name, error);
+	if (graph_stage_group((unsigned)index) != GROUP_MAIN)
+		return text_refuse(error,
+		                   "%s has threads of its own in any case: expected other stages",
+		                   name);
+	if (stage_set_has(*all, (unsigned)index))
+		return text_refuse(error, "%s is named twice: expected each stage in one group",
+		                   name);
 	*all |= stage_set_of((unsigned)index);
 	*own |= stage_set_of((unsigned)index);
 	return 0;
@@ -108,17 +108,19 @@ static int check_together(const struct conf *conf, bool has_main, struct stage_g
 {
 	*place = (struct stage_groups_place){ .group = 0 };
 	if (conf->layout.mode != CONF_LAYOUT_SHARED)
-		text_puts(error, "several groups need layout.mode = shared");
-	else if (has_main && is_per_connection(conf->scheduler.policy))
-		text_puts(error, "scheduler.policy = thread-per-connection calls the stages of all "
-		                 "groups: expected another policy");
-	for (unsigned i = 0; i < conf->group_count && !error->length; i++)
-		if (is_per_connection(conf->group[i].policy)) {
-			*place = (struct stage_groups_place){ .group = i, .key = "policy" };
-			text_puts(error, "thread-per-connection calls the stages of all groups: "
-			                 "expected another policy");
-		}
-	return error->length ? -EINVAL : 0;
+		return text_refuse(error, "several groups need layout.mode = shared");
+	if (has_main && is_per_connection(conf->scheduler.policy))
+		return text_refuse(error,
+		                   "scheduler.policy = thread-per-connection calls the stages of "
+		                   "all groups: expected another policy");
+	for (unsigned i = 0; i < conf->group_count; i++) {
+		if (!is_per_connection(conf->group[i].policy))
+			continue;
+		*place = (struct stage_groups_place){ .group = i, .key = "policy" };
+		return text_refuse(error, "thread-per-connection calls the stages of all groups: "
+		                          "expected another policy");
+	}
+	return 0;
 }
 
 /* As stage_groups_check(). Sets the stages of each section, and whether others are left. */
