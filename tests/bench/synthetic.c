@@ -287,12 +287,12 @@ const unsigned graph_row_count = STAGES_MAX;
 struct setting {
 	const char *policy;
 	unsigned stages, threads, pool, events;
-	bool is_passed, has_paths;
+	bool is_passed;
 	double bottleneck_us, idle_us, seconds;
 	uint64_t random; /* seed; 0: CPU times are fixed */
 	uint64_t gate, quantum_us, table_kb, rate, replicas;
-	bool is_clocked, steals;
-	FILE *trace, *records; /* NULL: none */
+	uint64_t paths, clocked, steal; /* 0 or 1 */
+	FILE *trace, *records;          /* NULL: none */
 };
 
 static void fill_conf(struct conf *conf, const struct setting *s)
@@ -310,7 +310,7 @@ static void fill_conf(struct conf *conf, const struct setting *s)
 	conf->experiment.service_time_us = s->quantum_us;
 	conf->layout.mode = s->replicas > 1 ? CONF_LAYOUT_REPLICATE : CONF_LAYOUT_SHARED;
 	conf->layout.replicas = s->replicas;
-	conf->experiment.steal = s->steals ? CONF_YES : CONF_NO;
+	conf->experiment.steal = s->steal ? CONF_YES : CONF_NO;
 	for (unsigned i = 0; i < STAGES_MAX; i++) {
 		bool is_queued = i < s->stages && (!s->is_passed || i == 0 ||
 		                                   i == ring.bottleneck || i + 1 == s->stages);
@@ -568,12 +568,12 @@ static bool read_records(FILE *file)
 static bool fill_ring(const struct setting *s)
 {
 	ring.stages = s->stages;
-	ring.has_paths = s->has_paths;
+	ring.has_paths = s->paths > 0;
 	ring.is_random = s->random > 0;
-	ring.is_clocked = s->is_clocked;
+	ring.is_clocked = s->clocked > 0;
 	ring.is_open = s->rate > 0;
 	ring.replicas = s->replicas > 1 ? (unsigned)s->replicas : 1;
-	ring.bottleneck = s->has_paths ? COMBINER : s->stages / 2;
+	ring.bottleneck = s->paths ? COMBINER : s->stages / 2;
 	ring.table_bytes = (size_t)s->table_kb << 10;
 	ring.table = calloc(s->stages, ring.table_bytes + 1);
 	ring.ended = calloc(ROUNDS_MAX, sizeof *ring.ended);
@@ -605,7 +605,7 @@ static int run(const struct setting *s)
 	measure(g, s);
 	end_arrivals(&generator);
 	print_times(PATH_COUNT, "kept", ",\"paths\":[{");
-	for (unsigned p = 0, count = s->has_paths ? PATH_COUNT : 1; p < count; p++)
+	for (unsigned p = 0, count = s->paths ? PATH_COUNT : 1; p < count; p++)
 		print_times((enum path)p, "rounds", p + 1 < count ? "},{" : "}]}\n");
 	graph_stop(g);
 	for (unsigned i = 0; i < s->events; i++)
@@ -629,17 +629,16 @@ static bool take(const char *text, double low, double high, double *out)
 /* Takes an optional argument NAME=VALUE. */
 static bool take_option(const char *text, struct setting *s)
 {
-	uint64_t paths = 0, clocked = 0, steals = 0;
 	const struct {
 		const char *name;
 		double low, high;
 		uint64_t *to;
 	} options[] = {
-		{ "random=", 1, 1e9, &s->random },     { "paths=", 1, 1, &paths },
+		{ "random=", 1, 1e9, &s->random },     { "paths=", 1, 1, &s->paths },
 		{ "gate=", 1, 1e6, &s->gate },         { "quantum_us=", 1, 1e6, &s->quantum_us },
-		{ "table_kb=", 1, 1e4, &s->table_kb }, { "clocked=", 1, 1, &clocked },
+		{ "table_kb=", 1, 1e4, &s->table_kb }, { "clocked=", 1, 1, &s->clocked },
 		{ "rate=", 1, 1e7, &s->rate },         { "replicas=", 1, 64, &s->replicas },
-		{ "steal=", 1, 1, &steals },
+		{ "steal=", 1, 1, &s->steal },
 	};
 	double value;
 
@@ -655,10 +654,7 @@ static bool take_option(const char *text, struct setting *s)
 		if (!take(text + length, options[i].low, options[i].high, &value))
 			return false;
 		*options[i].to = (uint64_t)value;
-		s->has_paths |= paths == 1;
-		s->is_clocked |= clocked == 1;
-		s->steals |= steals == 1;
-		return !s->has_paths || s->stages == SEARCH_STAGES;
+		return !s->paths || s->stages == SEARCH_STAGES;
 	}
 	return false;
 }
