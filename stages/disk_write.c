@@ -35,7 +35,6 @@
 #define BELOW_FLOOR 1   /* an error beside -errno: limits.free_bytes would not be left */
 #define NOT_WANTED 2    /* another one: the image has its problem */
 #define BLOCK_SIZE 4096 /* of most file systems; a directory takes one, too */
-#define FILE_COUNT_MAX STORED_FILES_MAX
 
 static_assert(UPLOAD_FIELD_MAX <= SPOOL_FILE_NAME_MAX, "a note has room for an upload's file name");
 static_assert(FOCUS_TEXT_MAX == SPOOL_FOCUS_MAX, "a note has room for a focal point");
@@ -44,9 +43,9 @@ static_assert(FOCUS_TEXT_MAX == SPOOL_FOCUS_MAX, "a note has room for a focal po
  * are used only until the first event is sent. */
 struct disk_scratch {
 	struct store_item item[DISK_BATCH_MAX];
-	struct store_file file[DISK_BATCH_MAX][FILE_COUNT_MAX];
+	struct store_file file[DISK_BATCH_MAX][STORED_FILES_MAX];
 	char metadata[DISK_BATCH_MAX][STORED_IMAGE_MAX];
-	char sum[DISK_BATCH_MAX][FILE_COUNT_MAX][CHECKSUM_LENGTH + 1];
+	char sum[DISK_BATCH_MAX][STORED_FILES_MAX][CHECKSUM_LENGTH + 1];
 };
 
 /* Counts and logs a failure of the store, and sets the image's problem. */
