@@ -45,12 +45,11 @@ size_t conn_receive(struct conn *c, void *to, size_t size, int flags, enum conn_
 	}
 	if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
 		*step = CONN_STEP_READ;
-	} else {
-		/* The end of the stream is as bad as an error: the request is incomplete, and no
-		 * client waits for a response. */
-		c->state = CONN_CLOSE;
-		*step = CONN_STEP_AGAIN;
+		return 0;
 	}
+	/* The end of the stream is as bad as an error: the request is incomplete, and no client
+	 * waits for a response. */
+	*step = conn_go(c, CONN_CLOSE);
 	return 0;
 }
 
