@@ -563,7 +563,7 @@ static void formats(const struct server_counters *c, struct metrics *m)
 		             counter_read(&c->failed_by[f]));
 	}
 	metrics_family(m, "darkroom_decode_failures_total", "counter",
-	               "Files that darkroom-decode did not decode, by format and reason.");
+	               "Files that darkroom-decode did not decode or make, by format and reason.");
 	for (unsigned f = FILE_PNG; f < FILE_FORMATS; f++)
 		for (unsigned r = JAIL_FAULT_FILE; r < JAIL_FAULTS; r++)
 			metrics_uint(
