@@ -8,7 +8,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/json_reader.h"
 #include "base/pool.h"
 #include "s3_image.h"
 #include "s3_objects.h"
@@ -87,18 +86,6 @@ static struct s3_op json_op(const char *id)
 	return op;
 }
 
-/* Returns the end that image.json has, in seconds since 1970; 0: none. */
-static uint64_t read_end(const struct s3_op *json)
-{
-	const char *all = json_reader_check(json->body.data, json->body.length), *end = NULL;
-	char text[ULID_DATE_MAX];
-	struct tm tm = { .tm_sec = 0 };
-
-	if (all && json_reader_ascii(json_reader_member(all, "expires"), text, sizeof text))
-		end = strptime(text, "%Y-%m-%dT%H:%M:%SZ", &tm);
-	return end && !*end ? (uint64_t)timegm(&tm) : 0;
-}
-
 /* Reads the files that image.json names. */
 static int read_files(struct s3_client *c, struct copying *p)
 {
@@ -129,8 +116,9 @@ static int put_copy(struct s3_client *c, struct copying *p)
 {
 	struct store_item item = { .id = p->id, .file = p->file };
 	struct s3_op put = { .verb = S3_PUT, .match = "*" };
+	const struct text *json = &p->op[0].body;
 
-	checksum_of(p->op[0].body.data, p->op[0].body.length, p->json_sum);
+	checksum_of(json->data, json->length, p->json_sum);
 	for (item.file_count = 0; item.file_count <= p->info.file_count; item.file_count++) {
 		unsigned i = item.file_count;
 		const struct text *body = &p->op[i].body;
@@ -141,7 +129,8 @@ static int put_copy(struct s3_client *c, struct copying *p)
 			                     .size = body->length,
 			                     .sum = i ? p->info.file[i - 1].sum : p->json_sum };
 	}
-	int pieces = s3_image_write(&p->head, p->piece, &item, read_end(&p->op[0]));
+	int pieces = s3_image_write(&p->head, p->piece, &item,
+	                            stored_image_expires(json->data, json->length));
 
 	if (pieces < 0)
 		return pieces;

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/json.h"
@@ -71,6 +72,19 @@ int stored_image_read_public(int fd, struct text *to)
 	if (visible < (size_t)length)
 		text_puts(to, "}\n");
 	return 0;
+}
+
+uint64_t stored_image_expires(const char *data, size_t length)
+{
+	const char *all = json_reader_check(data, length), *end = NULL;
+	char date[ULID_DATE_MAX];
+	struct tm tm = { .tm_sec = 0 };
+
+	if (all && json_reader_ascii(json_reader_member(all, "expires"), date, sizeof date))
+		end = strptime(date, "%Y-%m-%dT%H:%M:%SZ", &tm);
+	time_t seconds = end && !*end ? timegm(&tm) : 0;
+
+	return seconds > 0 ? (uint64_t)seconds : 0;
 }
 
 bool stored_image_says_skipped(const char *data, size_t length, const char *variant)

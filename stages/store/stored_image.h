@@ -35,6 +35,10 @@ size_t stored_image_public(const char *data, size_t length);
  * store_tag(); 0: none. max_age_ms: store.max_age. */
 uint64_t stored_image_end(const char *id, uint64_t expires, uint64_t max_age_ms);
 
+/* Returns the image's own end of which the text of an image.json tells, in seconds since 1970; 0:
+ * none. */
+uint64_t stored_image_expires(const char *data, size_t length);
+
 /* Reads an open image.json from its beginning, and appends a zero. Returns its length or -errno;
  * -EFBIG if it is too long to be one. Short. */
 int stored_image_read(int fd, char data[STORED_IMAGE_MAX + 1]);

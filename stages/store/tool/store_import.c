@@ -13,10 +13,8 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "base/json_reader.h"
 #include "base/text.h"
 #include "store/directory.h"
 #include "store/store_find.h"
@@ -145,16 +143,7 @@ static bool check_document(struct import_image *image, struct stored_info *info)
 	if (stored_info_read(info, text, file->size) ||
 	    !stored_info_is_sound(info, text, image->id))
 		return false;
-	struct tm tm = { .tm_mday = 1 };
-	char date[ULID_DATE_MAX];
-	const char *expires = json_reader_member(text, "expires");
-
-	if (json_reader_ascii(expires, date, sizeof date)) {
-		const char *end = strptime(date, "%Y-%m-%dT%H:%M:%SZ", &tm);
-		time_t seconds = end && !*end ? timegm(&tm) : 0;
-
-		image->expires = seconds > 0 ? (uint64_t)seconds : 0;
-	}
+	image->expires = stored_image_expires(text, file->size);
 	return true;
 }
 
