@@ -142,39 +142,48 @@ static int put_copy(struct s3_client *c, struct copying *p)
 	return put.err == -EEXIST ? 0 : put.err ? put.err : 1;
 }
 
+/* Reads the former objects of an image that has no object. Returns 1, or as s3_former_copy(). */
+static int read_image(struct s3_client *c, struct copying *p)
+{
+	int fate = s3_image_fate(c, p->id, false); /* [M1] */
+
+	if (fate != S3_ABSENT)
+		return fate < 0 ? fate : 0;
+	s3_client_run(c, p->op, 1); /* [M2] */
+	int err = p->op[0].err;
+
+	if (err == -ENOENT) { /* another node may have copied the image, and removed these */
+		fate = s3_image_fate(c, p->id, false);
+		return fate == S3_ABSENT ? err : fate < 0 ? fate : 0;
+	}
+	if (!err)
+		err = read_files(c, p);
+	return err ? err : 1;
+}
+
 int s3_former_copy(struct s3_client *c, const char *id)
 {
-	struct copying *p = are_none() ? NULL : pool_get(sizeof *p);
+	if (are_none())
+		return -ENOENT;
+	struct copying *p = pool_get(sizeof *p);
 
 	if (!p)
-		return are_none() ? -ENOENT : -ENOMEM;
+		return -ENOMEM;
 	memset(p, 0, sizeof *p);
 	p->id = id;
 	p->op[0] = json_op(id);
 	p->op[0].judge = judge_json;
 	text_init_growable(&p->head, S3_HEAD_MAX + 1);
 	time_t began = time(NULL);
-	int err = 0, fate = s3_image_fate(c, id, false); /* [M1] */
+	int result = read_image(c, p);
 
-	if (fate == S3_ABSENT) {
-		s3_client_run(c, p->op, 1); /* [M2] */
-		err = p->op[0].err;
-	}
-	if (err == -ENOENT) /* another node may have copied the image meanwhile, and removed it */
-		fate = s3_image_fate(c, id, false);
-	if (fate < 0)
-		err = fate;
-	else if (fate != S3_ABSENT)
-		err = 0;
-	else if (!err)
-		err = read_files(c, p);
-	if (!err && fate == S3_ABSENT) /* [M3] A tombstone of the meantime may be gone. */
-		err = time(NULL) - began > S3_ID_AGE_MAX_S ? -ETIME : put_copy(c, p);
+	if (result > 0) /* [M3] A tombstone of the meantime may be gone. */
+		result = time(NULL) - began > S3_ID_AGE_MAX_S ? -ETIME : put_copy(c, p);
 	for (unsigned i = 0; i < STORED_FILES_MAX; i++)
 		text_fini(&p->op[i].body);
 	text_fini(&p->head);
 	pool_put(p);
-	return err;
+	return result;
 }
 
 int s3_former_has(struct s3_client *c, const char *id)
