@@ -15,8 +15,6 @@ import io
 import os
 import pathlib
 
-import PIL.Image
-
 import machine
 import quiet
 import run
@@ -69,6 +67,7 @@ def jobs(options, bench, number):
 
 def files(work):
     """Makes the pictures once. Returns the directory of each size, and of all."""
+    import PIL.Image  # the other parts, --help and --plan do not need it
     directory = pathlib.Path(work) / "sizes"
     sources = sorted((machine.ROOT / "data" / "sample").glob("*.jpg"))
     for size, shape in SIZES.items():

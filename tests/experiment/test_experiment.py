@@ -202,9 +202,11 @@ def test_help_and_the_plan_need_no_packages_and_no_build(tmp_path, words):
     for name in ("make", "dpkg-query", "apt-cache", "apt-get", "sudo"):
         (tmp_path / name).write_text("#!/bin/sh\nexit 1\n")
         (tmp_path / name).chmod(0o700)
+    (tmp_path / "PIL.py").write_text("raise ImportError")
     script, *arguments = words.split()
     done = subprocess.run([EXPERIMENT.with_name(script), *arguments], capture_output=True, text=True,
-                          env=dict(os.environ, PATH=f"{tmp_path}:{os.environ['PATH']}"))
+                          env=dict(os.environ, PATH=f"{tmp_path}:{os.environ['PATH']}",
+                                   PYTHONPATH=str(tmp_path)))
     assert (done.returncode, done.stderr) == (0, "") and len(done.stdout) > 200, done
 
 
