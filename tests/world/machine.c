@@ -348,23 +348,22 @@ uint64_t machine_random(void)
 	return random_state;
 }
 
-static void charge_by_priority(uint64_t ns)
-{
-	pct_now += ns;
-	current->cpu_ns += ns;
-	all_cpu_ns += ns;
-	if (++pct_steps >= STEPS_IN_A_ROW || machine_random() % machine.pct == 0) {
-		current->priority = --pct_lowest;
-		pct_steps = 0;
-	}
-	run_first(current->cpu);
-}
-
 static void count_cpu(uint64_t ns)
 {
 	current->cpu_ns += ns;
 	current->fair_ns += ns;
 	all_cpu_ns += ns;
+}
+
+static void charge_by_priority(uint64_t ns)
+{
+	pct_now += ns;
+	count_cpu(ns);
+	if (++pct_steps >= STEPS_IN_A_ROW || machine_random() % machine.pct == 0) {
+		current->priority = --pct_lowest;
+		pct_steps = 0;
+	}
+	run_first(current->cpu);
 }
 
 static void charge_part(uint64_t ns)
