@@ -112,12 +112,17 @@ int program_check_addresses(const struct conf *conf)
 /* Returns what darkroom-decode is to do; 0: nothing. */
 static uint32_t formats_of(const struct conf *conf)
 {
-	const char *names = conf->input.formats;
+	uint32_t formats = 0;
 
-	return (conf_fields_have(names, "png", 3) ? 1U << FILE_PNG : 0) |
-	       (conf_fields_have(names, "webp", 4) ? 1U << FILE_WEBP : 0) |
-	       (conf_files_have(conf, FILE_WEBP) ? JAIL_ENCODES(FILE_WEBP) : 0) |
-	       (conf_files_have(conf, FILE_AVIF) ? JAIL_ENCODES(FILE_AVIF) : 0);
+	for (unsigned f = FILE_PNG; f < FILE_FORMATS; f++) {
+		const char *word = file_format_word(f);
+
+		if (conf_fields_have(conf->input.formats, word, strlen(word)))
+			formats |= UINT32_C(1) << f;
+		if (conf_files_have(conf, f))
+			formats |= JAIL_ENCODES(f);
+	}
+	return formats;
 }
 
 /* Starts darkroom-decode, which is next to this program. Without it only JPEGs are accepted and

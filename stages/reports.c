@@ -540,12 +540,6 @@ static void durations(const struct http_server *http, struct metrics *m)
 	}
 }
 
-/* The label of a format. */
-static const char *format_label(unsigned format)
-{
-	return file_format_type(format) + sizeof "image/" - 1;
-}
-
 static void formats(const struct server_counters *c, struct metrics *m)
 {
 	static const char *const reasons[JAIL_FAULTS] = {
@@ -557,9 +551,9 @@ static void formats(const struct server_counters *c, struct metrics *m)
 	metrics_family(m, "darkroom_input_images_total", "counter",
 	               "Images admitted, by the format of their files and how they ended.");
 	for (unsigned f = FILE_JPEG; f < FILE_FORMATS; f++) {
-		metrics_uint(m, LABELS({ "format", format_label(f) }, { "result", "stored" }),
+		metrics_uint(m, LABELS({ "format", file_format_word(f) }, { "result", "stored" }),
 		             counter_read(&c->stored_by[f]));
-		metrics_uint(m, LABELS({ "format", format_label(f) }, { "result", "failed" }),
+		metrics_uint(m, LABELS({ "format", file_format_word(f) }, { "result", "failed" }),
 		             counter_read(&c->failed_by[f]));
 	}
 	metrics_family(m, "darkroom_decode_failures_total", "counter",
@@ -567,12 +561,13 @@ static void formats(const struct server_counters *c, struct metrics *m)
 	for (unsigned f = FILE_PNG; f < FILE_FORMATS; f++)
 		for (unsigned r = JAIL_FAULT_FILE; r < JAIL_FAULTS; r++)
 			metrics_uint(
-				m, LABELS({ "format", format_label(f) }, { "reason", reasons[r] }),
+				m,
+				LABELS({ "format", file_format_word(f) }, { "reason", reasons[r] }),
 				counter_read(&jail_counters(f)->faults[r]));
 	metrics_family(m, "darkroom_decode_cpu_seconds_total", "counter",
 	               "CPU time of the processes of darkroom-decode, by format.");
 	for (unsigned f = FILE_PNG; f < FILE_FORMATS; f++)
-		metrics_seconds(m, LABELS({ "format", format_label(f) }),
+		metrics_seconds(m, LABELS({ "format", file_format_word(f) }),
 		                counter_read(&jail_counters(f)->cpu_ns));
 }
 

@@ -19,6 +19,11 @@ const char *file_format_name(enum file_format format)
 	return formats[format].name;
 }
 
+const char *file_format_word(enum file_format format)
+{
+	return formats[format].type + sizeof "image/" - 1;
+}
+
 const char *file_format_type(enum file_format format)
 {
 	return formats[format].type;

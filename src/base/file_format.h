@@ -7,8 +7,9 @@
 /* AVIF is before WebP: a browser shows the first that it knows. */
 enum file_format { FILE_UNKNOWN = 0, FILE_JPEG, FILE_PNG, FILE_AVIF, FILE_WEBP, FILE_FORMATS };
 
-/* "WebP", "image/webp" and ".webp". FILE_UNKNOWN: of a JPEG. */
+/* "WebP", "webp", "image/webp" and ".webp". FILE_UNKNOWN: of a JPEG. */
 const char *file_format_name(enum file_format format);
+const char *file_format_word(enum file_format format);
 const char *file_format_type(enum file_format format);
 const char *file_format_suffix(enum file_format format);
 

@@ -9,20 +9,12 @@
 
 static_assert(CONF_FILE_MAX <= 32, "one bit for each file");
 
-/* In the order of the list. */
-static const struct {
-	enum file_format format;
-	const char *word;
-} words[] = { { FILE_JPEG, "jpeg" }, { FILE_AVIF, "avif" }, { FILE_WEBP, "webp" } };
-
 bool conf_variant_has(const struct conf_variant *variant, enum file_format format)
 {
-	for (size_t i = 0; i < COUNT_OF(words); i++)
-		if (words[i].format == format)
-			return format == FILE_JPEG /* always; the check wants its word */ ||
-			       conf_fields_have(variant->formats, words[i].word,
-			                        strlen(words[i].word));
-	return false;
+	const char *word = file_format_word(format);
+
+	return format == FILE_JPEG /* always; the check wants its word */ ||
+	       conf_fields_have(variant->formats, word, strlen(word));
 }
 
 bool conf_files_have(const struct conf *conf, enum file_format format)
@@ -69,18 +61,18 @@ static void add(struct conf_files *files, const struct conf *conf, unsigned vari
 void conf_files_list(struct conf_files *files, const struct conf *conf)
 {
 	*files = (struct conf_files){ 0 };
-	for (size_t k = 0; k < COUNT_OF(words); k++)
+	for (unsigned f = FILE_JPEG; f < FILE_FORMATS; f++)
 		for (unsigned i = 0; i < conf->variant_count; i++)
-			if (conf_variant_has(&conf->variant[i], words[k].format))
-				add(files, conf, i, words[k].format);
+			if (conf_variant_has(&conf->variant[i], f))
+				add(files, conf, i, f);
 }
 
 unsigned conf_files_count(const struct conf *conf)
 {
 	unsigned count = 0;
 
-	for (size_t k = 0; k < COUNT_OF(words); k++)
+	for (unsigned f = FILE_JPEG; f < FILE_FORMATS; f++)
 		for (unsigned i = 0; i < conf->variant_count; i++)
-			count += conf_variant_has(&conf->variant[i], words[k].format);
+			count += conf_variant_has(&conf->variant[i], f);
 	return count;
 }
