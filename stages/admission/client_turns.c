@@ -15,6 +15,10 @@
 /* A client may have urgent images while another has this many times as many images in flight. */
 #define URGENT_FACTOR 4
 
+/* One that has less than this part of all images in flight is one of a crowd: if it made others
+ * urgent, most images would be. */
+#define URGENT_PART 16
+
 /* CPU time by which a client with urgent images may be ahead of that one. */
 #define URGENT_AHEAD_NS (100 * NS_PER_MS)
 
@@ -60,13 +64,24 @@ static bool has_room(const struct client_turns *t, unsigned images)
 	return images < t->window || !is_contended(t);
 }
 
-/* Returns the slot whose turn it is, or NULL. own comes first of those served equally. */
-static struct turn_slot *next_slot(struct client_turns *t, struct turn_slot *own)
+/* Returns whether a has its turn before b. Those that were not served more than their share go in
+ * the order of arrival. */
+static bool precedes(const struct client_turns *t, const struct turn_slot *a,
+                     const struct turn_slot *b)
 {
-	struct turn_slot *best = own->next && has_room(t, own->begun) ? own : NULL;
+	uint64_t a_ns = a->served_ns > t->served_ns ? a->served_ns : t->served_ns;
+	uint64_t b_ns = b->served_ns > t->served_ns ? b->served_ns : t->served_ns;
+
+	return a_ns < b_ns || (a_ns == b_ns && a->oldest < b->oldest);
+}
+
+/* Returns the slot whose turn it is, or NULL. */
+static struct turn_slot *next_slot(struct client_turns *t)
+{
+	struct turn_slot *best = NULL;
 
 	for (struct turn_slot *s = t->ring.next; s != &t->ring; s = s->next)
-		if (has_room(t, s->begun) && (!best || s->served_ns < best->served_ns))
+		if (has_room(t, s->begun) && (!best || precedes(t, s, best)))
 			best = s;
 	return best;
 }
@@ -161,15 +176,17 @@ static bool is_urgent(struct client_turns *t, struct turn_slot *s, const struct 
 	if (t->long_begun > 0 && turn->expected_ns <= SHORT_NS && served_ns <= t->long_served_ns)
 		return true;
 	return in_flight(s) * URGENT_FACTOR <= in_flight(largest) &&
+	       in_flight(largest) * URGENT_PART >= t->in_flight &&
 	       served_ns <= largest->served_ns + URGENT_AHEAD_NS;
 }
 
 bool client_turns_add(struct client_turns *t, struct turn *turn, unsigned slot,
                       uint64_t expected_ns)
 {
-	*turn = (struct turn){ .slot = slot, .expected_ns = expected_ns };
 	pthread_mutex_lock(&t->lock);
-	struct turn_slot *s = &t->slot[turn->slot];
+	struct turn_slot *s = &t->slot[slot];
+
+	*turn = (struct turn){ .slot = slot, .expected_ns = expected_ns, .number = t->added++ };
 
 	if (in_flight(s) == 0) {
 		if (t->present++ > 0)
@@ -177,8 +194,11 @@ bool client_turns_add(struct client_turns *t, struct turn *turn, unsigned slot,
 		if (s->served_ns < t->served_ns)
 			s->served_ns = t->served_ns;
 	}
+	if (s->queued + s->kept == 0)
+		s->oldest = turn->number;
 	s->queued++;
 	t->queued++;
+	t->in_flight++;
 	ring_append(t, s);
 	turn->is_urgent = is_urgent(t, s, turn);
 	pthread_mutex_unlock(&t->lock);
@@ -197,7 +217,7 @@ struct turn *client_turns_take(struct client_turns *t, struct turn *turn, bool i
 
 	own->queued--;
 	t->queued--;
-	s = next_slot(t, own);
+	s = next_slot(t);
 	/* A slot's images go in the order of their arrival while some of them are kept. */
 	if (!goes_first && (s != own || (own->first && !turn->was_kept))) {
 		keep(own, turn);
@@ -206,6 +226,7 @@ struct turn *client_turns_take(struct client_turns *t, struct turn *turn, bool i
 	if (turn) {
 		s = &t->slot[turn->slot];
 		s->begun++;
+		s->oldest = s->first ? s->first->number : turn->number;
 		if (t->served_ns < s->served_ns)
 			t->served_ns = s->served_ns;
 		s->served_ns += turn->expected_ns;
@@ -253,8 +274,10 @@ struct turn *client_turns_ended(struct client_turns *t, struct turn *turn, uint6
 
 	assert(s->begun > 0);
 	s->begun--;
+	t->in_flight--;
 	t->long_begun -= is_long(turn);
 	s->served_ns += spent_ns - turn->expected_ns; /* it was charged when it began */
+	t->served_ns += spent_ns / (t->present + 1);
 	t->present -= in_flight(s) == 0;
 	struct turn *list = release(t);
 

@@ -2,8 +2,11 @@
  * client_turns.h - the clients' turns at jpeg_decode: the client that was served least is next.
  *
  * Service is CPU time, as in start-time fair queueing (Goyal, Vin & Cheng 1996). A client that has
- * sent nothing for a while begins at the service of the image that began last. So clients with
- * small images do not wait behind clients with large ones.
+ * sent nothing for a while begins at the virtual time. That is at least the service of the image
+ * that began last, and grows by what each client's share is of the time spent (Parekh & Gallager
+ * 1993). Clients that were not served more than that go in the order of their images' arrival. So
+ * clients with small images do not wait behind clients with large ones, and in a crowd of clients
+ * with few images each, nobody waits for all others to have had as much.
  *
  * The scheduler knows no clients. An image that leaves the stage's queue while it is another
  * client's turn is kept here, and the image whose turn it is goes first. While several clients have
@@ -12,10 +15,10 @@
  * one client alone has images, policy and discipline decide.
  *
  * An image is urgent if its client has few images in flight, compared with the client that has most
- * of them, and is not far ahead of that one. It is also urgent if it is short while a long image of
- * another client holds a core, and its client was served less than that one. Urgent images precede
- * others in every stage, and interrupt them. So neither the flood of one client nor a PNG of many
- * pixels holds up another client's image, under any policy.
+ * of them and no small part of all, and is not far ahead of that one. It is also urgent if it is
+ * short while a long image of another client holds a core, and its client was served less than that
+ * one. Urgent images precede others in every stage, and interrupt them. So neither the flood of one
+ * client nor a PNG of many pixels holds up another client's image, under any policy.
  *
  * While an image waits for memory, its client's other images are kept. So another client's image
  * stands behind few of them in the line for memory.
@@ -39,6 +42,7 @@
 struct turn {
 	unsigned slot;
 	uint64_t expected_ns; /* CPU time that it is expected to need */
+	uint64_t number;      /* in the order of arrival */
 	bool is_urgent, was_kept, has_ended;
 	struct turn *next; /* in its slot, or in a list that a function returns */
 };
@@ -49,6 +53,7 @@ struct turn_slot {
 	unsigned kept;
 	unsigned begun; /* taken, and not encoded */
 	uint64_t served_ns;
+	uint64_t oldest;  /* number of its first image that has not begun, as far as known */
 	int memory_waits; /* images that wait for memory; -1: one has it before it is counted */
 	struct turn_slot *next, *previous; /* in the ring; NULL: not in it */
 };
@@ -56,16 +61,16 @@ struct turn_slot {
 struct client_turns {
 	pthread_mutex_t lock;
 	unsigned window;
-	unsigned queued;           /* of all slots */
-	unsigned present;          /* slots that have an image in flight */
-	bool is_direct;            /* threads call all stages of their connection */
-	uint64_t contended_ns;     /* when a client came while another one had images */
-	uint64_t served_ns;        /* of the slot whose image began last */
-	unsigned long_begun;       /* long images that were taken, and not encoded */
-	uint64_t long_served_ns;   /* of the slot that was served most when one was taken */
-	struct turn_slot *largest; /* had most images in flight when it last sent one; or NULL */
-	/* Slots that have images and may have a turn. Of those served equally, the first is next.
-	 */
+	unsigned queued, in_flight; /* of all slots */
+	unsigned present;           /* slots that have an image in flight */
+	bool is_direct;             /* threads call all stages of their connection */
+	uint64_t contended_ns;      /* when a client came while another one had images */
+	uint64_t served_ns;         /* the virtual time */
+	uint64_t added;             /* images, since startup */
+	unsigned long_begun;        /* long images that were taken, and not encoded */
+	uint64_t long_served_ns;    /* of the slot that was served most when one was taken */
+	struct turn_slot *largest;  /* had most images in flight when it last sent one; or NULL */
+	/* Slots that have images and may have a turn. */
 	struct turn_slot ring;
 	unsigned ring_count;
 	struct turn_slot slot[CLIENT_SLOTS];

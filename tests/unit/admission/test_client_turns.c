@@ -205,6 +205,27 @@ static void an_absent_client_gathers_no_claim(void **state)
 	assert_in_range(second, 5, 6);
 }
 
+/* 60 clients have an image each, and for each that ends another client comes. The second image of a
+ * client waits for those that came before, and not until all clients have had one. */
+static void a_crowd_is_served_in_the_order_of_arrival(void **state)
+{
+	unsigned n = 0;
+
+	(void)state;
+	for (unsigned client = 1; client <= 60; client++)
+		add(client, 1);
+	struct item *i = take(false), *second = &item[added];
+
+	add(1, 1);
+	for (; i != second; n++) {
+		assert_in_range(n, 0, 64);
+		end(i);
+		add(100 + n, 1);
+		i = take(false);
+	}
+	assert_in_range(n, 60, 64);
+}
+
 static unsigned urgent_of(unsigned client, unsigned n, uint64_t bytes)
 {
 	unsigned first = added, count = 0;
@@ -224,6 +245,17 @@ static void few_images_beside_many_are_urgent(void **state)
 	assert_int_equal(urgent_of(1, 1, 1000), 0);
 	/* Images that would put their client 100 ms ahead are not. */
 	assert_int_equal(urgent_of(3, 1, 20 << 20), 0);
+}
+
+static void few_images_in_a_crowd_are_not_urgent(void **state)
+{
+	(void)state;
+	for (unsigned client = 1; client <= 64; client++)
+		add(client, 1);
+	assert_int_equal(urgent_of(65, 4, 1000), 0);
+	assert_int_equal(urgent_of(66, 1, 1000), 0);
+	assert_int_equal(urgent_of(65, 1, 1000), 0); /* it has 5 of 70 now */
+	assert_int_equal(urgent_of(67, 1, 1000), 1);
 }
 
 static void a_short_image_beside_a_long_one_is_urgent(void **state)
@@ -422,7 +454,9 @@ int main(void)
 		TEST(clients_take_turns),
 		TEST(small_images_do_not_wait_behind_large_ones),
 		TEST(an_absent_client_gathers_no_claim),
+		TEST(a_crowd_is_served_in_the_order_of_arrival),
 		TEST(few_images_beside_many_are_urgent),
+		TEST(few_images_in_a_crowd_are_not_urgent),
 		TEST(a_short_image_beside_a_long_one_is_urgent),
 		TEST(an_urgent_image_precedes_a_client_that_was_served_less),
 		TEST(direct_calls_keep_the_window_for_a_second),

@@ -11,6 +11,8 @@
 
 #include <cmocka.h>
 
+#include "base/check.h"
+
 struct sim sim;
 
 const struct control_params sim_control_params = { .smoothing = 0.7,
@@ -63,6 +65,7 @@ void sim_begin_degrading(uint64_t controller, unsigned classes, unsigned steps)
 	sim.random = 88172645463325252;
 	sim.service_s = 0.01;
 	sim.ends_s[0] = sim.ends_s[1] = SIM_NEVER;
+	client_turns_init(&sim.turns, SIM_QUEUE_MAX);
 	overload_init(&sim.overload, &p, 0);
 }
 
@@ -97,6 +100,40 @@ static void choose_smallest(void)
 	*best = other;
 }
 
+/* ---- clients' turns, at a queue like that of jpeg_decode ---- */
+
+static void push(struct turn *list)
+{
+	for (; list; list = list->next)
+		sim.stage[sim.stage_last++ % SIM_QUEUE_MAX] = list;
+}
+
+static void add_turn(struct sim_job *job)
+{
+	if (client_turns_add(&sim.turns, &job->turn, job->client, job->work))
+		sim.urgent[sim.urgent_last++ % SIM_QUEUE_MAX] = &job->turn;
+	else
+		push(&job->turn);
+}
+
+static const struct sim_job *take_turn(void)
+{
+	struct turn *turn = NULL, *resumed;
+
+	while (!turn) {
+		bool is_urgent = sim.urgent_first < sim.urgent_last;
+
+		assert_true(is_urgent || sim.stage_first < sim.stage_last);
+		turn = is_urgent ? sim.urgent[sim.urgent_first++ % SIM_QUEUE_MAX]
+		                 : sim.stage[sim.stage_first++ % SIM_QUEUE_MAX];
+		turn = client_turns_take(&sim.turns, turn, false, &resumed);
+		push(resumed);
+	}
+	return CONTAINER_OF(turn, struct sim_job, turn);
+}
+
+/* ---- service ---- */
+
 static void serve(unsigned core)
 {
 	sim.ends_s[core] = SIM_NEVER;
@@ -104,7 +141,8 @@ static void serve(unsigned core)
 		return;
 	if (sim.is_srpt)
 		choose_smallest();
-	sim.serving[core] = sim.queue[sim.first++ % SIM_QUEUE_MAX];
+	sim.serving[core] = sim.has_turns ? *take_turn() : sim.queue[sim.first % SIM_QUEUE_MAX];
+	sim.first++;
 	sim.ends_s[core] = sim.now_s + sim.serving[core].service_s;
 }
 
@@ -169,8 +207,12 @@ static void arrive(unsigned class)
 	if (sim.cost[ticket.level] > 0)
 		job.service_s *= sim.cost[ticket.level];
 	overload_begin(&sim.overload, job.client, &ticket, 1, job.work, sim_now_ns());
-	sim.queue[sim.last++ % SIM_QUEUE_MAX] = job;
+	struct sim_job *queued = &sim.queue[sim.last++ % SIM_QUEUE_MAX];
+
 	assert_true(sim.last - sim.first < SIM_QUEUE_MAX);
+	*queued = job;
+	if (sim.has_turns)
+		add_turn(queued);
 	for (unsigned i = 0; i < SIM_CORES; i++)
 		if (sim.ends_s[i] == SIM_NEVER) {
 			serve(i);
@@ -180,9 +222,11 @@ static void arrive(unsigned class)
 
 static void end(unsigned core)
 {
-	const struct sim_job *job = &sim.serving[core];
+	struct sim_job *job = &sim.serving[core];
 	double response_s = sim.now_s - job->arrived_s;
 
+	if (sim.has_turns)
+		push(client_turns_ended(&sim.turns, &job->turn, job->work));
 	overload_end(&sim.overload, job->client, job->work, job->work, sim_now_ns());
 	overload_note(&sim.overload, job->class,
 	              &(struct overload_response){ (uint64_t)(response_s * 1e9), job->work,

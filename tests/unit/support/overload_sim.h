@@ -1,10 +1,11 @@
 /*
  * overload_sim.h - admission in a simulation: uploads arrive at random times, two cores serve them
- * in order or by size, and the service time is known.
+ * in order, by their clients' turns or by size, and the service time is known.
  */
 #ifndef DARKROOM_TESTS_UNIT_SUPPORT_OVERLOAD_SIM_H
 #define DARKROOM_TESTS_UNIT_SUPPORT_OVERLOAD_SIM_H
 
+#include "admission/client_turns.h"
 #include "admission/overload.h"
 #include "base/clock.h"
 #include "conf/conf_degrade.h"
@@ -22,6 +23,7 @@ struct sim_job {
 	uint64_t work;
 	unsigned class, client;
 	bool is_large;
+	struct turn turn;
 };
 
 #define SIM_RARE 1000 /* a client that sends a large file when rare_s have passed */
@@ -51,8 +53,12 @@ struct sim {
 	double large_share; /* of the uploads; they take `large` times as long, from a file as large
 	                     */
 	double large;
-	bool is_srpt;               /* the order of service; otherwise that of arrival */
-	double rare_s, rare_next_s; /* 0: no such client */
+	/* the order of service; otherwise that of arrival */
+	bool is_srpt, has_turns;
+	struct client_turns turns;
+	struct turn *stage[SIM_QUEUE_MAX], *urgent[SIM_QUEUE_MAX];
+	unsigned stage_first, stage_last, urgent_first, urgent_last;
+	double rare_s, rare_next_s;               /* 0: no such client */
 	unsigned rare_refused, rare_refused_most; /* in a row */
 	bool does_rare_heed, is_rare_returning;   /* when Retry-After says */
 	unsigned rare_returns, rare_returns_refused;
