@@ -6,14 +6,15 @@ Clients are named by X-Forwarded-For. Work is the time of the whole machine that
 measured with pictures of one size alone. The generator shares the machine with the daemon, and runs
 before all other threads if it may (SCHED_FIFO), so that its times are the daemon's.
 
-The speed of a virtual machine changes within minutes. So each run ends with a closed loop, whose
-throughput is the capacity for this run. Goodput is the share of it that was reached in the time that
-the generator left to the daemon."""
+The speed of a virtual machine changes within minutes. So each run has a closed loop before and after
+it. The first one tells the capacity, of which the load is a multiple. Goodput is the share of the
+work of both that was reached, in the time that the generator left to the daemon."""
 
 import functools
 import io
 import os
 import pathlib
+import statistics
 
 import machine
 import quiet
@@ -28,7 +29,8 @@ CLIENTS, FACTORS = (1, 20, 600), (0.7, 0.95, 1.2, 2, 4, 10)
 SIZES = {"small": (1000, 750), "large": (4000, 3000)}
 FILES = {"small": 38, "large": 2}  # 5 % are large
 TARGET_S, WARM_UP_S, LEAST_S = 1, 4, 0.05
-ALONE, ALONE_S = 8, 2  # connections and seconds of the closed loop that tells the capacity
+# Connections of the closed loop that tells the capacity, when it is counted from, and until.
+ALONE, ALONE_FROM_S, ALONE_S = 8, 0.25, 1.75
 ROUNDS = 3
 CONNECTIONS = 600  # of a closed loop
 # What a client of a closed loop does after an answer.
@@ -47,7 +49,7 @@ def jobs(options, bench, number):
         return Job("addresses", f"{controller}, {loop}, {factor:g}", clients, number,
                    lambda: {"controller": controller, "loop": loop, "factor": factor,
                             **measure(options, bench, controller, clients, number)},
-                   options.overload_s + ALONE_S + 4)
+                   options.overload_s + 2 * ALONE_S + 4)
     out = []
     for controller in CONTROLLERS:
         for clients in CLIENTS:
@@ -94,15 +96,15 @@ def per_s(options, bench):
 
 def _of_size(bench, options, size):
     with bench.daemon(machine.ROOT / "conf" / "drain.ini", SETTINGS) as daemon:
-        return _alone(daemon, files(options.out) / size)["per_s"]
+        return _alone(daemon, files(options.out) / size, dict.fromkeys(SIZES, 1))["work"]
 
 
-def _alone(daemon, directory):
-    """Returns how many pictures the machine ends in a second in a closed loop, and the share of its
-    time that the generator takes."""
+def _alone(daemon, directory, rates):
+    """Returns the work that the machine does in a second in a closed loop, and the share of its time
+    that the generator takes."""
     cpu_s = run.children_cpu_s()
     rows = shedding_cases.rows_of(_start(daemon, directory, "alone", ALONE, ALONE_S))
-    return {"per_s": sum(row["status"] == "201" for row in rows) / ALONE_S,
+    return {"work": work_per_s(rows, rates, ALONE_FROM_S, ALONE_S),
             "load_share": (run.children_cpu_s() - cpu_s) / ALONE_S / machine.cores()}
 
 
@@ -126,15 +128,18 @@ def _start(*arguments):
         os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
 
 
-def _run(options, bench, controller, words, connections):
-    """Runs a load beside a client that asks rarely. Returns the rows of both, the share of the
-    machine's time that the generators took, and what _alone() measures after them."""
+def _run(options, bench, rates, controller, load_of):
+    """Runs a load beside a client that asks rarely. load_of: returns the connections and words of
+    the load for a capacity. Returns the rows of both, the share of the machine's time that the
+    generators took, and what _alone() measures before and after them."""
     settings = [*SETTINGS, f"overload.controller={controller}",
-                f"limits.connections={min(shedding.files_max(), 2 * connections + 100)}"]
+                f"limits.connections={shedding.files_max()}"]
     if controller == "off":
         settings.append("limits.images_in_flight=65536")
     directory = files(options.out)
     with bench.daemon(machine.ROOT / "conf" / "drain.ini", settings) as daemon:
+        before = _alone(daemon, directory, rates)
+        connections, words = load_of(before["work"] * capacity(rates))
         rare = _start(
             daemon, directory / "small", "rare", 4, options.overload_s, "--rate", RARE_PER_S,
             "-H", f"X-Forwarded-For: {RARE}")
@@ -143,47 +148,56 @@ def _run(options, bench, controller, words, connections):
         rows, rare = shedding_cases.rows_of(load), shedding_cases.rows_of(rare)
         share = (run.children_cpu_s() - cpu_s) / options.overload_s / machine.cores()
         daemon.wait_until_idle()
-        return rows, rare, share, _alone(daemon, directory)
+        return rows, rare, share, (before, _alone(daemon, directory, rates))
 
 
 def _figures(options, rates, found, since):
     """Returns the figures of a run."""
     rows, rare, share, alone = found
-    speed = alone["per_s"] / capacity(rates) * (1 - share) / (1 - alone["load_share"])
+    # Of the whole machine's work, as if there were no generator.
+    works = [each["work"] / (1 - each["load_share"]) for each in alone]
     figures = summary(rows, rates, options.overload_s, since)
-    return {**figures, "goodput": figures["goodput"] / speed, "done": figures["goodput"],
-            "capacity_per_s": alone["per_s"], "load_share": share,
-            "load_share_alone": alone["load_share"], "rare_refused_in_a_row": in_a_row(rare)}
+    return {**figures, "done": figures["goodput"],
+            "goodput": figures["goodput"] / statistics.mean(works) / (1 - share),
+            "capacity_per_s": alone[0]["work"] * capacity(rates),
+            "capacity_after_per_s": alone[1]["work"] * capacity(rates), "load_share": share,
+            "load_shares_alone": [each["load_share"] for each in alone],
+            "rare_refused_in_a_row": in_a_row(rare)}
+
+
+def _at_rate(factor, options, clients, number, words, per_s):
+    """Returns the connections and words of an open loop, for _run()."""
+    rate = factor * per_s
+    most = max(factor, JUMP_TO) * per_s
+    return shedding.connections(most, options.overload_s, TARGET_S), (
+        "--clients", clients, *shedding_cases.at_rate(rate), "--seed", number + 1, *words)
 
 
 def _open(factor, options, bench, controller, clients, number):
     rates = per_s(options, bench)
-    rate = factor * capacity(rates)
-    found = _run(options, bench, controller, (
-        "--clients", clients, *shedding_cases.at_rate(rate), "--seed", number + 1),
-        shedding.connections(rate, options.overload_s, TARGET_S))
-    return {"rate_per_s": rate, **_figures(options, rates, found, "intended")}
+    found = _run(options, bench, rates, controller,
+                 functools.partial(_at_rate, factor, options, clients, number, ()))
+    return _figures(options, rates, found, "intended")
 
 
 def _closed(words, options, bench, controller, clients, number):
     rates = per_s(options, bench)
-    found = _run(options, bench, controller, (
-        "--clients", clients, *words, "--seed", number + 1), CONNECTIONS)
+    found = _run(options, bench, rates, controller, lambda _: (
+        CONNECTIONS, ("--clients", clients, *words, "--seed", number + 1)))
     return _figures(options, rates, found, "start")
 
 
 def _jump(options, bench, controller, clients, number):
     """The load jumps for the middle third of the run."""
-    rates = per_s(options, bench)
-    base, third = capacity(rates), options.overload_s / 3
-    found = _run(options, bench, controller, (
-        "--clients", clients, *shedding_cases.at_rate(JUMP_FROM * base), "--seed", number + 1,
-        "--spike", f"{JUMP_TO / JUMP_FROM:g}:{1000 * third:.0f}@{third:.3f}"),
-        shedding.connections(JUMP_TO * base, options.overload_s, TARGET_S))
+    rates, third = per_s(options, bench), options.overload_s / 3
+    spike = "--spike", f"{JUMP_TO / JUMP_FROM:g}:{1000 * third:.0f}@{third:.3f}"
+    found = _run(options, bench, rates, controller,
+                 functools.partial(_at_rate, JUMP_FROM, options, clients, number, spike))
     rows, recovery = found[0], last_late_s(found[0], third, 2 * third, TARGET_S)
-    return {"recovery_s": recovery, "recovery_services": recovery * found[3]["per_s"],
+    figures = _figures(options, rates, found, "intended")
+    return {"recovery_s": recovery, "recovery_services": recovery * figures["capacity_per_s"],
             "normal_after_s": last_late_s(rows, 2 * third, 3 * third, TARGET_S / 2),
-            **_figures(options, rates, found, "intended")}
+            **figures}
 
 
 # ---- figures ----
@@ -192,13 +206,21 @@ def size_of(row):
     return pathlib.Path(row["file"]).name.split("-")[0]
 
 
+def work_per_s(rows, rates, from_s, until_s):
+    """Returns the work that was answered within this time since the first request, per second. What
+    is answered after the end of a load is not of its time."""
+    begin = min(float(row["start"]) for row in rows if row["start"])
+    return sum(1 / rates[size_of(row)] for row in rows if row["status"] == "201"
+               and from_s <= float(row["done"]) - begin <= until_s) / (until_s - from_s)
+
+
 def summary(rows, rates, seconds, since):
     """Returns the figures after the warm-up. Times of admitted uploads count from `since`, those of
     refusals from when they were sent."""
     warm_up = min(WARM_UP_S, seconds / 3)
     begin = min(float(row["start"]) for row in rows if row["start"])
     late = [row for row in rows if row["done"] and float(row[since]) - begin >= warm_up]
-    out, work, refusals = {}, 0, []
+    out, refusals = {}, []
     for size in SIZES:
         own = [row for row in late if size_of(row) == size]
         good = [float(row["done"]) - float(row[since]) for row in own if row["status"] == "201"]
@@ -206,9 +228,8 @@ def summary(rows, rates, seconds, since):
         refusals += refused
         out[size] = {"admitted": len(good), "refused": len(refused),
                      "p90_s": percentile(good, 0.9), "refusal_p99_s": percentile(refused, 0.99)}
-        work += sum(row["status"] == "201" and warm_up <= float(row["done"]) - begin <= seconds
-                    for row in rows if row["done"] and size_of(row) == size) / rates[size]
-    return {"seconds": seconds, "target_s": TARGET_S, "goodput": work / (seconds - warm_up), **out,
+    return {"seconds": seconds, "target_s": TARGET_S, **out,
+            "goodput": work_per_s(rows, rates, warm_up, seconds),
             "others": sum(row["status"] not in ("201", "503") for row in rows),
             "refusal_p99_s": percentile(refusals, 0.99)}
 

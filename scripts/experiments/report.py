@@ -108,10 +108,10 @@ def _parts(results):
              "19 of 20 pictures are small. Open loops have Poisson arrivals at a multiple of the "
              "capacity. The 600 connections of a closed loop wait a second after each answer, heed "
              "Retry-After, or come back at once. A jump is from 0.7 to 1.4 times the capacity. "
-             "Each run ends with a closed loop of 8 connections, which tells the capacity. Goodput is "
-             "work, as a share of the capacity in the time that the generator left. The ratio is of "
-             "the rates of refusal. The rare client asks for about a 600th of the machine. The target "
-             "is 1 s.",
+             "Before and after each run a closed loop of 8 connections tells the capacity; the load is "
+             "a multiple of the first one. Goodput is work, as a share of the capacity in the time "
+             "that the generator left. The ratio is of the rates of refusal. The rare client asks for "
+             "about a 600th of the machine. The target is 1 s.",
              tables.addresses),
             ("bottleneck", "One bottleneck on one of three paths",
              "Gordon's search engine (4.3, tables 4.9 to 4.11) without its pages: 15 stages that spin, "

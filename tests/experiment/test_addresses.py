@@ -33,10 +33,18 @@ def test_sizes_have_their_own_percentiles_and_refusals():
 def test_goodput_is_of_the_capacity_and_the_time_that_the_generator_left():
     rates, options = {"small": 20, "large": 4}, types.SimpleNamespace(overload_s=9)
     rows = [request(100, 0.1, "201")] + [request(105 + i / 10, 0.1, "201") for i in range(30)]
-    alone = {"per_s": addresses.capacity(rates) / 2, "load_share": 0.1}
+    alone = [{"work": work, "load_share": 0.1} for work in (0.5, 0.4)]
     found = addresses._figures(options, rates, (rows, [], 0.55, alone), "intended")
     assert found["done"] == pytest.approx(30 / 20 / 6)
-    assert found["goodput"] == pytest.approx(found["done"] * 2 * 2)
+    assert found["goodput"] == pytest.approx(found["done"] / 0.45 * 2)
+    assert found["capacity_per_s"] == pytest.approx(addresses.capacity(rates) / 2)
+
+
+def test_what_is_answered_after_the_end_of_a_load_is_not_of_its_time():
+    rows = [request(100 + i / 10, 0.1, "201") for i in range(20)]
+    rows += [request(101.9, 0.3, "201", "large") for _ in range(8)]
+    rates = {"small": 20, "large": 4}
+    assert addresses.work_per_s(rows, rates, 0.95, 2.05) == pytest.approx(11 / 20 / 1.1)
 
 
 def test_few_refusals_have_no_ratio():
