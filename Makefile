@@ -208,7 +208,7 @@ synthetic-wide:
 
 # Programs in virtual time: the linker replaces what they call of libc, and what costs time in the scheduler. The processor
 # does not know their stacks, so they have no shadow stacks.
-world_objects := $(patsubst %,$B/tests/world/%.o,coroutine machine seams_libc seams_sched)
+world_objects := $(patsubst %,$B/tests/world/%.o,machine seams_libc seams_sched) $B/world/src/base/coroutine.o
 world_seams = $(shell sed -nE 's/^SEAM.[^,]*, ([a-z_]+),.*/-Wl,--wrap=\1/p' tests/world/seams_*.c)
 world_link = @mkdir -p $(@D); $(CC) $(filter-out $(shadow_stacks),$(DARKROOM_LDFLAGS)) $(world_seams) -o $@ $(filter %.o,$^) $(filter %.a,$^)
 $(world_objects): private DARKROOM_CFLAGS += $(if $(findstring thread,$(SAN)),-fno-sanitize=thread -DWITH_THREAD_SANITIZER)
@@ -219,6 +219,9 @@ $B/world/synthetic: $B/tests/bench/synthetic.o $B/tests/bench/spin.o $(world_obj
 # Tests of the scheduler in virtual time. In the files with its protocols, others may come first at each atomic operation.
 world_tests := $(addprefix $B/world/test_,graph schedule_switch stage_groups)
 world_atomic := $(patsubst %.c,$B/world/%.o,$(sort $(wildcard src/sched/core/*.c)) src/base/queue.c)
+$B/world/src/base/coroutine.o: $B/world/%.o: %.c $B/flags
+	@mkdir -p $(@D)
+	$(call say,CC)$(CC) $(DARKROOM_CPPFLAGS) -MMD -MP $(DARKROOM_CFLAGS) -c -o $@ $<
 $(world_atomic): $B/world/%.o: %.c $B/flags
 	@mkdir -p $(@D)
 	$(call say,CC)$(CC) $(DARKROOM_CPPFLAGS) -MMD -MP $(DARKROOM_CFLAGS) -w -fsanitize=thread --param tsan-instrument-func-entry-exit=0 -c -o $@ $<

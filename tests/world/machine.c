@@ -8,11 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/coroutine.h"
 #include "base/round.h"
-#include "coroutine.h"
 
 #define CPUS_MAX 1024
 #define THREADS_MAX 256 /* at a time */
+#define STACK_BYTES (256u << 10)
 #define BEGIN_NS UINT64_C(1000000000)
 /* With pct: then the thread becomes the last, because it may wait for another one. */
 #define STEPS_IN_A_ROW 5000
@@ -549,7 +550,7 @@ struct thread *machine_thread_new(void *(*run)(void *), void *arg)
 	memset(t, 0, sizeof *t);
 	t->locals = old_locals;
 	init_locals(t);
-	if (coroutine_init(&t->coroutine, run_thread, t))
+	if (coroutine_init(&t->coroutine, STACK_BYTES, run_thread, t))
 		abort();
 	live_count++;
 	t->run = run;

@@ -19,7 +19,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
-#include "coroutine.h"
+#include "base/coroutine.h"
 #include "machine.h"
 #include "seam.h"
 

@@ -1,33 +1,36 @@
 /*
  * coroutine.h - functions that are suspended and resumed, each on a stack of its own.
  *
- * All coroutines of a program run on one thread. A page below each stack cannot be accessed, so
+ * All that switch to each other run on one thread. A page below each stack cannot be accessed, so
  * that an overflow ends the program. The sanitizers are told of each switch. ThreadSanitizer takes
  * each coroutine for a thread, and a switch does not order their accesses. x86-64 and arm64.
  */
-#ifndef DARKROOM_TESTS_WORLD_COROUTINE_H
-#define DARKROOM_TESTS_WORLD_COROUTINE_H
+#ifndef DARKROOM_BASE_COROUTINE_H
+#define DARKROOM_BASE_COROUTINE_H
 
 #include <stdbool.h>
 #include <stddef.h>
-
-#define COROUTINE_STACK_BYTES (256u << 10)
 
 struct coroutine {
 	void *place; /* the stack pointer while it is suspended */
 	void (*run)(void *);
 	void *arg;
-	char *stack;      /* the lowest byte that it may use; NULL: the thread's own stack */
+	char *stack; /* the lowest byte that it may use; NULL: the thread's own, not known yet */
+	size_t stack_bytes;
 	void *fake_stack; /* AddressSanitizer's */
 	void *fiber;      /* ThreadSanitizer's */
 };
+
+/* Returns whether the calling thread may switch stacks. It may not while the processor keeps a
+ * shadow stack of its return addresses. */
+bool coroutine_is_possible(void);
 
 /* Makes the calling thread a coroutine, which runs. */
 void coroutine_init_self(struct coroutine *c);
 
 /* Makes a coroutine that calls run(arg) when it is resumed for the first time. run() must not
- * return. Returns 0 or -ENOMEM. */
-int coroutine_init(struct coroutine *c, void (*run)(void *), void *arg);
+ * return. stack_bytes: of its stack, a multiple of 64 KiB. Returns 0 or -ENOMEM. */
+int coroutine_init(struct coroutine *c, size_t stack_bytes, void (*run)(void *), void *arg);
 
 /* Frees the stack of a coroutine that is suspended. */
 void coroutine_fini(struct coroutine *c);

@@ -2,23 +2,31 @@
 #include "coroutine.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
 
-/* ---- sanitizers: gcc's ---- */
+/* ---- sanitizers: gcc's, and the AddressSanitizer of clang ---- */
 
-#ifdef __SANITIZE_ADDRESS__
-#include <sanitizer/common_interface_defs.h>
-#define LEAVE_STACK(save, bottom, size) __sanitizer_start_switch_fiber(save, bottom, size)
-#define ENTER_STACK(saved) __sanitizer_finish_switch_fiber(saved, NULL, NULL)
-#else
-#define LEAVE_STACK(save, bottom, size) ((void)(save), (void)(bottom), (void)(size))
-#define ENTER_STACK(saved) ((void)(saved))
+#if defined(__SANITIZE_ADDRESS__)
+#define WITH_ADDRESS_SANITIZER
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define WITH_ADDRESS_SANITIZER
+#endif
 #endif
 
-#ifdef WITH_THREAD_SANITIZER /* this file itself is compiled without */
+#ifdef WITH_ADDRESS_SANITIZER
+#include <sanitizer/common_interface_defs.h>
+#define LEAVE_STACK(save, bottom, size) __sanitizer_start_switch_fiber(save, bottom, size)
+#define ENTER_STACK(saved, bottom, size) __sanitizer_finish_switch_fiber(saved, bottom, size)
+#else
+#define LEAVE_STACK(save, bottom, size) ((void)(save), (void)(bottom), (void)(size))
+#define ENTER_STACK(saved, bottom, size) ((void)(saved), (void)(bottom), (void)(size))
+#endif
+
+/* tests/world compiles this file itself without the sanitizer. */
+#if defined(__SANITIZE_THREAD__) || defined(WITH_THREAD_SANITIZER)
 #include <sanitizer/tsan_interface.h>
 #define OWN_FIBER() __tsan_get_current_fiber()
 #define NEW_FIBER() __tsan_create_fiber(0)
@@ -108,43 +116,53 @@ static void prepare(uint64_t *words, void (*begin)(void))
 #error "coroutine.c needs a switch for this processor"
 #endif
 
-static struct coroutine *running;
+/* ---- coroutines ---- */
 
-static void begin(void)
+/* The switch that is under way: a coroutine that begins finds its own struct here. */
+static _Thread_local struct {
+	struct coroutine *from, *to;
+} under_way;
+
+/* The sanitizer would take what a switch writes for a race of two threads. */
+#define UNSEEN __attribute__((no_sanitize("thread")))
+
+static UNSEEN void begin(void)
 {
-	ENTER_STACK(NULL);
-	coroutine_acquire(running);
-	running->run(running->arg);
+	struct coroutine *c = under_way.to;
+	const void *bottom = NULL;
+	size_t size = 0;
+
+	ENTER_STACK(NULL, &bottom, &size);
+	if (!under_way.from->stack) { /* the thread's own */
+		under_way.from->stack = (char *)(uintptr_t)bottom;
+		under_way.from->stack_bytes = size;
+	}
+	coroutine_acquire(c);
+	c->run(c->arg);
 	__builtin_trap(); /* it must not return */
 }
 
-/* Gets the stack of the thread, for AddressSanitizer. */
-static void own_stack(const void **bottom, size_t *size)
+UNSEEN void coroutine_switch(struct coroutine *from, struct coroutine *to, bool is_last)
 {
-	static void *own_bottom;
-	static size_t own_size;
-	pthread_attr_t attr;
-
-	if (!own_size && pthread_getattr_np(pthread_self(), &attr) == 0) {
-		pthread_attr_getstack(&attr, &own_bottom, &own_size);
-		pthread_attr_destroy(&attr);
-	}
-	*bottom = own_bottom;
-	*size = own_size;
-}
-
-void coroutine_switch(struct coroutine *from, struct coroutine *to, bool is_last)
-{
-	const void *bottom = to->stack;
-	size_t size = COROUTINE_STACK_BYTES;
-
-	running = to;
-	if (!bottom)
-		own_stack(&bottom, &size);
-	LEAVE_STACK(is_last ? NULL : &from->fake_stack, bottom, size);
+	under_way.from = from;
+	under_way.to = to;
+	LEAVE_STACK(is_last ? NULL : &from->fake_stack, to->stack, to->stack_bytes);
 	GO_TO_FIBER(to->fiber);
 	switch_stacks(&from->place, to->place);
-	ENTER_STACK(from->fake_stack);
+	ENTER_STACK(from->fake_stack, NULL, NULL);
+}
+
+bool coroutine_is_possible(void)
+{
+#ifdef __x86_64__
+	uint64_t place = 0;
+
+	/* rdsspq, which does nothing without a shadow stack; older assemblers lack its name. */
+	__asm__ volatile(".byte 0xf3, 0x48, 0x0f, 0x1e, 0xc8" : "+a"(place));
+	return place == 0;
+#else
+	return true;
+#endif
 }
 
 /* ---- stacks ---- */
@@ -155,25 +173,23 @@ void coroutine_init_self(struct coroutine *c)
 {
 	memset(c, 0, sizeof *c);
 	c->fiber = OWN_FIBER();
-	running = c;
 }
 
-int coroutine_init(struct coroutine *c, void (*run)(void *), void *arg)
+int coroutine_init(struct coroutine *c, size_t stack_bytes, void (*run)(void *), void *arg)
 {
-	char *all = mmap(NULL, GUARD_BYTES + COROUTINE_STACK_BYTES, PROT_READ | PROT_WRITE,
+	char *all = mmap(NULL, GUARD_BYTES + stack_bytes, PROT_READ | PROT_WRITE,
 	                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	if (all == MAP_FAILED)
 		return -ENOMEM;
 	if (mprotect(all, GUARD_BYTES, PROT_NONE)) {
-		munmap(all, GUARD_BYTES + COROUTINE_STACK_BYTES);
+		munmap(all, GUARD_BYTES + stack_bytes);
 		return -ENOMEM;
 	}
-	memset(c, 0, sizeof *c);
-	c->stack = all + GUARD_BYTES;
-	c->run = run;
-	c->arg = arg;
-	uint64_t *words = (uint64_t *)(void *)(c->stack + COROUTINE_STACK_BYTES) - WORDS;
+	*c = (struct coroutine){
+		.stack = all + GUARD_BYTES, .stack_bytes = stack_bytes, .run = run, .arg = arg
+	};
+	uint64_t *words = (uint64_t *)(void *)(c->stack + stack_bytes) - WORDS;
 
 	prepare(words, begin);
 	c->place = words;
@@ -184,6 +200,6 @@ int coroutine_init(struct coroutine *c, void (*run)(void *), void *arg)
 
 void coroutine_fini(struct coroutine *c)
 {
-	munmap(c->stack - GUARD_BYTES, GUARD_BYTES + COROUTINE_STACK_BYTES);
+	munmap(c->stack - GUARD_BYTES, GUARD_BYTES + c->stack_bytes);
 	FREE_FIBER(c->fiber);
 }
