@@ -7,15 +7,16 @@
 #ifndef DARKROOM_POLICY_POLICIES_H
 #define DARKROOM_POLICY_POLICIES_H
 
-#define EACH_POLICY(X) \
-	X(drain)       \
-	X(cohort)      \
-	X(mg1)         \
-	X(srpt)        \
-	X(dbr)         \
-	X(color)       \
-	X(seda)        \
-	X(thread_per_connection)
+#define EACH_POLICY(X)           \
+	X(drain)                 \
+	X(cohort)                \
+	X(mg1)                   \
+	X(srpt)                  \
+	X(dbr)                   \
+	X(color)                 \
+	X(seda)                  \
+	X(thread_per_connection) \
+	X(user_threads)
 
 #define POLICY_ONE(name) +1
 enum { POLICY_COUNT = EACH_POLICY(POLICY_ONE) };

@@ -6,7 +6,7 @@
 #include "base/check.h"
 #include "base/text.h"
 
-/* These three have no visit order: their mechanism determines the next stage. */
+/* These have no visit order: their mechanism determines the next stage. */
 const struct policy_class policy_color = {
 	.name = "color",
 	.help = "one thread per core, all waiting on one central queue of stages and events",
@@ -23,6 +23,27 @@ const struct policy_class policy_thread_per_connection = {
 	.name = "thread-per-connection",
 	.help = "a pool of threads, each serving one connection at a time through all stages",
 	.mechanism = POLICY_THREAD_PER_CONNECTION,
+};
+
+/* Its mechanism computes the order, and writes it into the state. */
+static void user_threads_reset(void *state, unsigned n, const struct stage_rates *rates)
+{
+	(void)n;
+	(void)rates;
+	memset(state, 0, sizeof(struct policy_order));
+}
+
+static void user_threads_order(const void *state, struct policy_order *out)
+{
+	memcpy(out, state, sizeof *out);
+}
+
+const struct policy_class policy_user_threads = {
+	.name = "user-threads",
+	.help = "one thread per core; a user-level thread takes each image through its stages",
+	.mechanism = POLICY_USER_THREADS,
+	.reset = user_threads_reset,
+	.order = user_threads_order,
 };
 
 #define POLICY_ROW(name) &policy_##name,

@@ -21,10 +21,11 @@
 
 /* How stages get their threads: see sched/core/mechanism.h. */
 enum policy_mechanism {
-	POLICY_POLL = 1,             /* one thread per core; next() determines the next stage */
-	POLICY_COLOR,                /* one thread per core, served by one queue of turns */
-	POLICY_POOL,                 /* a pool of threads for each stage */
-	POLICY_THREAD_PER_CONNECTION /* one thread per connection, which calls every stage */
+	POLICY_POLL = 1,              /* one thread per core; next() determines the next stage */
+	POLICY_COLOR,                 /* one thread per core, served by one queue of turns */
+	POLICY_POOL,                  /* a pool of threads for each stage */
+	POLICY_THREAD_PER_CONNECTION, /* one thread per connection, which calls every stage */
+	POLICY_USER_THREADS /* one thread per core, which runs a user-level thread per event */
 };
 
 struct policy_in {
@@ -55,7 +56,7 @@ struct policy_class {
 	enum policy_mechanism mechanism;
 	bool wants_ready;
 	bool wants_rates; /* otherwise nothing is measured */
-	/* Both for POLICY_POLL only. reset: n >= 1 stages, in pipeline order; rates[n] is
+	/* next: for POLICY_POLL only. reset: n >= 1 stages, in pipeline order; rates[n] is
 	 * borrowed and refreshed between calls, never during one. */
 	void (*reset)(void *state, unsigned n, const struct stage_rates *rates);
 	/* Returns the index of the next stage in the visit set, < n. */

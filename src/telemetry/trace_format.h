@@ -41,6 +41,7 @@ enum trace_type {
 #define TRACE_STOLEN 2u       /* the event was on another worker's stack */
 #define TRACE_SOURCE 4u       /* work from outside: the network */
 #define TRACE_ONE 8u          /* it may serve only one event */
+#define TRACE_RESUMED 16u     /* a user-level thread went on, with the event that it had */
 
 #define TRACE_NO_STAGE 255u
 #define TRACE_STAGES_MAX 16 /* of a schedule; the format does not change with STAGE_COUNT_MAX */
@@ -55,7 +56,8 @@ struct trace_record {
 	uint32_t queued;   /* VISIT: events that waited at the beginning. ORDER: number of stages */
 	uint16_t core;     /* on which the thread ran */
 	uint16_t cells;    /* records after this one that are its content */
-	uint8_t type, group, worker, stage, queue, flags, unused[2];
+	uint8_t type, group, worker, stage, queue, flags;
+	uint16_t thread; /* VISIT: number of the user-level thread that made it; 0: none */
 };
 
 /* The content of TRACE_SCHEDULE. */

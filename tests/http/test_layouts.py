@@ -16,7 +16,8 @@ from control import Site, command
 pytestmark = pytest.mark.shared_layout
 
 TWO = "scheduler.threads=2"
-CORES = ["drain", "cohort", "mg1", "srpt", "dbr", "color"]  # policies with one thread for each core
+# Policies with one thread for each core.
+CORES = ["drain", "cohort", "mg1", "srpt", "dbr", "color", "user-threads"]
 POLICIES = ["seda", *CORES]
 THREADS_REFUSED = "scheduler.policy = thread-per-connection: expected layout.mode = shared"
 PROFILE = pathlib.Path(__file__).with_name("profile.ini")

@@ -98,7 +98,7 @@ def test_trace_has_every_visit(start, path):
         assert visit.cpu <= visit.wall + 10_000_000 and visit.core < os.cpu_count()
 
 
-@pytest.mark.also_with("seda", "color", "cohort")
+@pytest.mark.also_with("seda", "color", "cohort", "user-threads")
 def test_stats_has_the_visits_of_the_trace(start, path):
     """Visits that found work and their maxima by stage, and events by worker, are the same in
     both. The success rate is that of the visits."""

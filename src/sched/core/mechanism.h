@@ -63,6 +63,9 @@ extern const struct mechanism mechanism_poll;  /* policies with a visit order */
 extern const struct mechanism mechanism_color; /* a central queue of turns */
 extern const struct mechanism mechanism_pool;  /* policy seda: a pool of threads for each stage */
 extern const struct mechanism mechanism_thread_per_connection;
+extern const struct mechanism mechanism_user_threads; /* a user-level thread for each event */
+
+#define CHECK_VISITS 64 /* visits between checks of stages called directly, and of the rates */
 
 /* Assigns scheduler.threads workers, by default one per core: see struct mechanism. Pure. */
 int poll_assign(struct schedule *s, const struct schedule_input *input, unsigned group);

@@ -126,8 +126,6 @@ static bool rates_refresh(struct worker *w, uint64_t now_ns)
 	return true;
 }
 
-#define CHECK_VISITS 64 /* visits between checks of stages called directly, and of the rates */
-
 enum visit_result poll_visit(struct worker *w, bool has_served)
 {
 	struct policy_in in = { .found = has_served };

@@ -151,14 +151,9 @@ static unsigned scarce(const struct worker *w)
 	return near && worker_schedule(w)->is_resource_aware ? near : 0;
 }
 
-struct stage *resources_choose(const struct worker *w)
+static struct stage *choose_of(const struct worker *w, unsigned near, stage_set ready)
 {
-	unsigned near = scarce(w);
 	int first = -1;
-
-	if (!near || w->polled_count < 2)
-		return NULL;
-	stage_set ready = waiting_ready(w);
 
 	for (unsigned r = 0; ready && first < 0 && r < RESOURCE_COUNT; r++) {
 		double net[STAGE_COUNT_MAX];
@@ -168,6 +163,18 @@ struct stage *resources_choose(const struct worker *w)
 		first = near >> r & 1 ? resources_first(net, w->polled_count, ready) : -1;
 	}
 	return first < 0 ? NULL : w->visit_set[first];
+}
+
+struct stage *resources_choose(const struct worker *w)
+{
+	unsigned near = scarce(w);
+
+	return near && w->polled_count > 1 ? choose_of(w, near, waiting_ready(w)) : NULL;
+}
+
+struct stage *resources_choose_of(const struct worker *w, stage_set ready)
+{
+	return choose_of(w, scarce(w), ready);
 }
 
 bool resources_hold_back(const struct worker *w, const struct stage *s)

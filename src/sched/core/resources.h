@@ -69,6 +69,9 @@ int resources_first(const double *net, unsigned count, stage_set ready);
  * policy decides. Owner's thread. */
 struct stage *resources_choose(const struct worker *w);
 
+/* As resources_choose(), of the stages at these positions of the visit set, which is not empty. */
+struct stage *resources_choose_of(const struct worker *w, stage_set ready);
+
 /* Returns whether a visit to the stage should end because it takes a scarce resource. Owner's
  * thread. */
 bool resources_hold_back(const struct worker *w, const struct stage *s);

@@ -33,6 +33,8 @@ struct group;
 struct topology;
 struct trace_ring;
 struct tracer;
+struct user_thread;
+struct user_threads;
 
 /* The state beside one of a stage's queues. */
 struct stage_gate {
@@ -116,6 +118,9 @@ struct worker {
 	struct deque stack[STAGE_COUNT_MAX];
 	/* main thread only: graph_is_alive() */
 	uint64_t seen_progress, seen_ns;
+	/* owner only: mechanism_user_threads.c */
+	struct user_threads *user_threads; /* NULL: none was needed */
+	struct user_thread *user_thread;   /* the one that runs, or NULL */
 };
 
 struct group {

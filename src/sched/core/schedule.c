@@ -159,6 +159,7 @@ static const struct mechanism *mechanism_of(enum policy_mechanism id)
 		[POLICY_COLOR] = &mechanism_color,
 		[POLICY_POOL] = &mechanism_pool,
 		[POLICY_THREAD_PER_CONNECTION] = &mechanism_thread_per_connection,
+		[POLICY_USER_THREADS] = &mechanism_user_threads,
 	};
 
 	assert(id > 0 && id < COUNT_OF(mechanisms));

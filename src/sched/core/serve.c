@@ -68,9 +68,7 @@ static void handle(struct worker *w, struct stage *s, unsigned queue, struct eve
 	account_end(&v, n);
 }
 
-/* Calls the handler once with at most max waiting events, max <= the stage's batch; an urgent event
- * is alone. Returns the number of events handled. */
-static unsigned serve_batch(struct worker *w, struct stage *s, unsigned queue, unsigned max)
+unsigned serve_batch(struct worker *w, struct stage *s, unsigned queue, unsigned max)
 {
 	struct event *batch[VISIT_BATCH_MAX];
 	unsigned n = 0;
@@ -239,7 +237,7 @@ static size_t serve_exclusive(struct worker *w, struct stage *s, unsigned queue,
 
 /* ---- visits ---- */
 
-static void count_visit(struct worker *w, const struct stage *s, size_t total, size_t queued)
+void count_visit(struct worker *w, const struct stage *s, size_t total, size_t queued)
 {
 	struct stage_counters *c = &w->stage[s->index];
 	unsigned policy = worker_stage_group(w)->policy_index;

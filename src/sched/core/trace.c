@@ -372,6 +372,7 @@ void trace_end(const struct trace_mark *mark, struct worker *w, const struct sta
 	record.events = (uint32_t)events;
 	record.queued = mark->queued;
 	record.flags = (uint8_t)flags;
+	record.thread = (uint16_t)(flags >> TRACE_THREAD_SHIFT);
 	put(mark->ring, &record, NULL);
 }
 

@@ -55,7 +55,8 @@ struct trace_mark {
 struct trace_mark trace_begin(struct worker *w, const struct stage *s, size_t queued);
 
 /* Ends a visit to the stage's queue of that index, which handled that many events. flags:
- * trace_format.h. */
+ * trace_format.h; the number of a user-level thread is above them. */
+#define TRACE_THREAD_SHIFT 8
 void trace_end(const struct trace_mark *mark, struct worker *w, const struct stage *s,
                unsigned queue, size_t events, unsigned flags);
 

@@ -204,6 +204,45 @@ static void call(const struct visit *v, struct stage *s, struct event *ev, struc
 	trace_call(inner, v->mark_ns);
 }
 
+/* The user-level thread that runs waits until it may enter the stage, and calls its handler. */
+static void wait_and_call(struct visit *v, struct stage *s, unsigned queue, struct event *ev)
+{
+	struct worker *w = v->worker;
+	struct visit inner;
+
+	charge(v, ev->timing);
+	collect_use(v); /* other threads run meanwhile */
+	count_sent(v, s->index);
+	ev->queued_ns = ev->arrived_ns = v->mark_ns;
+	if (!user_thread_wait(w->user_thread, s, ev->is_urgent)) {
+		push_to_queue(s, w->index, ev, EVENT_HANDLED, w, false);
+		perf_look(&w->perf, NULL);
+		thread_use_clear();
+		v->mark_ns = clock_ns();
+		return;
+	}
+	event_change(ev, EVENT_HANDLED, EVENT_QUEUED);
+	account_begin(&inner, w, s, queue, 0);
+	account_take(&inner, &ev, 1);
+	s->class->handle(&inner, &ev, 1);
+	account_end(&inner, 1);
+	v->mark_ns = inner.mark_ns;
+}
+
+/* Queues the event, unless it is that of a user-level thread. */
+static void send_to_queue(struct visit *v, struct stage *s, struct event *ev,
+                          const struct visit *caller)
+{
+	const struct user_thread *t = v->worker->user_thread;
+	unsigned queue = t && !caller && s->kind == STAGE_SHARED ? push_queue_index(s, 0, ev) : 0;
+
+	assert(s->kind != STAGE_PARTITIONED || s->group == v->worker->group);
+	if (t && !caller && user_thread_may_call(t, s, queue))
+		wait_and_call(v, s, queue, ev);
+	else
+		visit_send_to(v, s->index, v->worker->index, ev);
+}
+
 /* Returns whether the handler was called, and has replied to the caller. */
 static bool send(struct visit *v, unsigned index, struct event *ev, const struct visit *caller)
 {
@@ -212,8 +251,7 @@ static bool send(struct visit *v, unsigned index, struct event *ev, const struct
 	struct visit inner;
 
 	if (!stage_set_has(schedule->pass_through, index)) {
-		assert(s->kind != STAGE_PARTITIONED || s->group == v->worker->group);
-		visit_send_to(v, index, v->worker->index, ev);
+		send_to_queue(v, s, ev, caller);
 		return false;
 	}
 	charge(v, ev->timing);

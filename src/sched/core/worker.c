@@ -94,6 +94,7 @@ int worker_prepare(struct worker *w, const struct schedule *schedule)
 
 void worker_fini(struct worker *w)
 {
+	user_threads_end(w);
 	perf_close(&w->perf);
 	for (unsigned i = 0; i < graph_row_count; i++) {
 		struct visit v = { .worker = w, .stage = &w->group->graph->stage[i] };
@@ -157,7 +158,7 @@ static void reset_policy(struct worker *w, const struct schedule *schedule)
 
 	/* I/O and disk threads have one stage each, so that any order is right. */
 	w->mechanism = is_main ? own->mechanism : &mechanism_poll;
-	w->policy = is_main && own->policy->next ? own->policy : &policy_cohort;
+	w->policy = is_main && own->policy->reset ? own->policy : &policy_cohort;
 	if (w->policy->wants_rates)
 		rates_restart(w, schedule);
 	if (w->polled_count)
@@ -217,6 +218,7 @@ static void adopt_perf(struct worker *w, const struct perf_caps *caps)
 
 void worker_adopt(struct worker *w, const struct schedule *schedule)
 {
+	user_threads_end(w);
 	if (worker_schedule(w))
 		push_flush_stacks(w);
 	pool_thread_fini(); /* the schedule may have no work for it */

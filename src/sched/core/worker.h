@@ -54,8 +54,32 @@ bool serve_stolen(struct worker *w);
  * one. */
 bool serve_foreign_replica(struct worker *w);
 
+/* Calls the handler once with at most max waiting events, max <= the stage's batch; an urgent event
+ * is alone. Returns the number of events handled. For mechanisms, which count the visit. */
+unsigned serve_batch(struct worker *w, struct stage *s, unsigned queue, unsigned max);
+
+/* Counts a visit that handled that many events of those that were queued. */
+void count_visit(struct worker *w, const struct stage *s, size_t total, size_t queued);
+
 /* Calls poll() of the group's source. Returns the number of pieces of work served. */
 unsigned serve_source(struct worker *w, bool may_block);
+
+/* ---- mechanism_user_threads.c: what a handler's visit needs of its user-level thread. Owner's
+ * thread. ---- */
+
+struct user_thread;
+
+/* Returns whether the thread may wait for the stage and then call its handler, for an event of the
+ * stage's queue of that index. Otherwise the event must be queued. */
+bool user_thread_may_call(const struct user_thread *t, const struct stage *s, unsigned queue);
+
+/* Suspends the thread, which runs, until its worker lets it enter the stage; one with an urgent
+ * event is next. Returns false if it must not: the event must be queued, because the worker's
+ * schedule or the worker itself ends. */
+bool user_thread_wait(struct user_thread *t, const struct stage *s, bool is_urgent);
+
+/* Ends the worker's threads, which queue their events, and frees their stacks. */
+void user_threads_end(struct worker *w);
 
 /* ---- waiting.c: the events in queues and on stacks. All results are snapshots. Owner's thread,
  * except where stated. ---- */

@@ -106,7 +106,7 @@ static void words_are_from_a_list(void **state)
 	                "-o server.damaged=maybe: expected reject or accept\n");
 	refuse_override("scheduler.policy=magic",
 	                "-o scheduler.policy=magic: expected one of drain, cohort, mg1, srpt, dbr, "
-	                "color, seda, thread-per-connection\n");
+	                "color, seda, thread-per-connection, user-threads\n");
 }
 
 static void listen_addresses_are_host_and_port(void **state)

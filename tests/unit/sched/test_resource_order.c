@@ -101,7 +101,8 @@ static uint64_t run(const char *policy, uint64_t is_resource_aware, unsigned thr
 /* Returns whether each worker visits all stages under the policy. */
 static bool visits_all_stages(const struct policy_class *policy)
 {
-	return policy->mechanism == POLICY_POLL || policy->mechanism == POLICY_COLOR;
+	return policy->mechanism == POLICY_POLL || policy->mechanism == POLICY_COLOR ||
+	       policy->mechanism == POLICY_USER_THREADS;
 }
 
 static void a_worker_stays_below_the_limit(void **state)

@@ -151,7 +151,8 @@ static unsigned run_all(unsigned count)
 /* Returns whether each worker visits all stages under the policy. */
 static bool visits_all_stages(const struct policy_class *policy)
 {
-	return policy->mechanism == POLICY_POLL || policy->mechanism == POLICY_COLOR;
+	return policy->mechanism == POLICY_POLL || policy->mechanism == POLICY_COLOR ||
+	       policy->mechanism == POLICY_USER_THREADS;
 }
 
 /* All events complete under each policy, and less than the limit is ever held. */

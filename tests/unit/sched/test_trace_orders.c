@@ -20,7 +20,7 @@ enum { VISITS = 3000 };
 static_assert(EVENTS_MAX == VISIT_TURNS, "color has a turn for each event");
 
 static struct trace_log traced;
-static unsigned workers, pushed;
+static unsigned workers, pushed, cores = 1;
 static bool passes_b_through, is_in_flight[EVENTS_MAX];
 
 /* ---- the load ---- */
@@ -79,6 +79,7 @@ static void start(const char *policy, struct mutant mutant)
 	memset(is_in_flight, 0, sizeof is_in_flight);
 	trace_log_free(&traced);
 	harness_conf(&conf, policy);
+	conf.scheduler.threads = cores;
 	conf.stage[B].pass_through = passes_b_through ? CONF_YES : CONF_NO;
 	harness_start(&conf);
 	workers = worker_count();
@@ -202,13 +203,48 @@ static enum visit_result visit_last(struct worker *w, bool has_served)
 	return VISIT_ALL_EMPTY;
 }
 
+/* user-threads, which follows its order backward. The trace has the order itself. */
+static enum visit_result visit_backward(struct worker *w, bool has_served)
+{
+	static uint32_t turned;
+	enum visit_result result = mechanism_user_threads.visit(w, has_served);
+	struct policy_order order;
+
+	policy_user_threads.order(w->policy_state, &order);
+	unsigned char *position = (unsigned char *)(uintptr_t)order.position;
+
+	for (unsigned i = 0; order.number != turned && i < order.length / 2; i++) {
+		unsigned char other = position[order.length - 1 - i];
+
+		position[order.length - 1 - i] = position[i];
+		position[i] = other;
+	}
+	turned = order.number;
+	return result;
+}
+
+/* user-threads of two workers, each of which goes on with those of the other. */
+static enum visit_result visit_with_others(struct worker *w, bool has_served)
+{
+	struct worker *other = worker(1 - w->index);
+	struct user_threads *own = w->user_threads;
+
+	if (own && other->user_threads) {
+		w->user_threads = other->user_threads;
+		other->user_threads = own;
+	}
+	return mechanism_user_threads.visit(w, has_served);
+}
+
 static const struct policy_class circle = { .reset = mutant_reset, .next = next_in_a_circle },
 				 backward = { .reset = mutant_reset, .next = next_backward },
 				 first_ready = { .wants_ready = true,
 	                                         .reset = mutant_reset,
 	                                         .next = next_first_ready };
 static struct policy_class fastest, equal;
-static const struct mechanism last_first = { .visit = visit_last };
+static const struct mechanism last_first = { .visit = visit_last },
+			      backward_threads = { .visit = visit_backward },
+			      exchanged_threads = { .visit = visit_with_others };
 
 /* ---- the tests ---- */
 
@@ -291,6 +327,36 @@ static void seda_threads_visit_the_stage_of_their_pool(void **state)
 	assert_true(workers == 2 * STAGES && visit_pools_are_separate(&traced, workers, STAGES));
 	record("cohort", none); /* the mutant: a thread visits all stages */
 	assert_false(visit_pools_are_separate(&traced, workers, STAGES));
+}
+
+static void record_starts(struct mutant mutant)
+{
+	start("user-threads", mutant);
+	for (unsigned i = 0; i < STAGES; i++)
+		push_range(i, i * VISIT_STARTS, (i + 1) * VISIT_STARTS);
+	while (step(0, true) != VISIT_ALL_EMPTY)
+		trace_log_read(&traced, graph);
+	end();
+}
+
+static void user_threads_follow_the_blocking_graph(void **state)
+{
+	(void)state;
+	record_starts(none);
+	assert_true(visits_are(&traced, visit_is_by_blocking_graph));
+	record_starts((struct mutant){ .mechanism = &backward_threads });
+	assert_false(visits_are(&traced, visit_is_by_blocking_graph));
+}
+
+static void user_threads_stay_with_their_worker(void **state)
+{
+	(void)state;
+	cores = 2;
+	record("user-threads", none);
+	assert_true(visit_threads_stay(&traced));
+	record("user-threads", (struct mutant){ .mechanism = &exchanged_threads });
+	assert_false(visit_threads_stay(&traced));
+	cores = 1;
 }
 
 /* Returns whether all orders after the first second have rates of all stages. */
@@ -428,6 +494,8 @@ int main(void)
 		cmocka_unit_test(drain_goes_forward_over_stages_with_work),
 		cmocka_unit_test(color_serves_the_oldest_turn),
 		cmocka_unit_test(seda_threads_visit_the_stage_of_their_pool),
+		cmocka_unit_test(user_threads_follow_the_blocking_graph),
+		cmocka_unit_test(user_threads_stay_with_their_worker),
 		cmocka_unit_test(stages_called_directly_are_not_visited),
 		cmocka_unit_test(records_that_do_not_fit_are_counted),
 		cmocka_unit_test(each_trace_begins_with_the_schedule),

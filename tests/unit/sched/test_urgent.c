@@ -63,7 +63,8 @@ static void the_next_visit_is_to_an_urgent_event(void **state)
 	for (unsigned i = 0; policy_at(i); i++) {
 		/* workers of the others do not visit each stage */
 		if (policy_at(i)->mechanism != POLICY_POLL &&
-		    policy_at(i)->mechanism != POLICY_COLOR)
+		    policy_at(i)->mechanism != POLICY_COLOR &&
+		    policy_at(i)->mechanism != POLICY_USER_THREADS)
 			continue;
 		harness_conf(&conf, policy_at(i)->name);
 		harness_start(&conf);

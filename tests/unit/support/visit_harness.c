@@ -131,6 +131,8 @@ void harness_start(const struct conf *conf)
 
 void harness_end(void)
 {
+	for (unsigned i = 0; i < worker_count(); i++)
+		user_threads_end(worker(i));
 	graph_free(graph);
 }
 
@@ -183,6 +185,8 @@ const char *visit(unsigned index)
 
 void visit_all(void)
 {
+	for (unsigned i = 0; i < worker_count(); i++)
+		user_threads_end(worker(i));
 	while (serve_stage(worker(0), stage(A)) || serve_stage(worker(0), stage(B)) ||
 	       serve_stage(worker(0), stage(C)))
 		trace_length = 0;

@@ -59,7 +59,7 @@ enum visit_result step(unsigned worker, bool has_served);
 /* Visits the stage once, and returns the trace of it. */
 const char *visit(unsigned index);
 
-/* Visits the stages in turns until all are empty. */
+/* Ends the workers' user-level threads. Visits the stages in turns until all are empty. */
 void visit_all(void);
 
 /* Returns the trace since the last call. */

@@ -189,6 +189,77 @@ bool visit_is_oldest_turn(struct visit_reader *r)
 	return true;
 }
 
+/* Returns whether threads that end sooner come first; what is not measured comes before them. */
+static bool is_by_time_left(const struct trace_log_item *order)
+{
+	for (unsigned i = 1; i < order->head.events; i++) {
+		double before = order->rate[order->position[i - 1]].service_per_s,
+		       rate = order->rate[order->position[i]].service_per_s;
+
+		if (before > 0 && (rate <= 0 || rate > before))
+			return false;
+	}
+	return order->head.events == order->head.queued;
+}
+
+/* Capriccio (von Behren et al. 2003, 4.1), with CPU time as the resource. One event a visit. While
+ * a thread waits, none begins. Of those that wait, or of the events for new ones, the first by the
+ * order is next; every eighth time the next in pipeline order. VISIT_STARTS events were pushed to
+ * each stage before. */
+bool visit_is_by_blocking_graph(struct visit_reader *r)
+{
+	static unsigned queued[STAGE_COUNT_MAX], at, threads;
+	const struct trace_log_item *order = r->worker.order;
+	const unsigned *of = threads ? waiting : queued;
+	unsigned i = 0, next;
+
+	if (r->visits == 1) {
+		memset(waiting, 0, sizeof waiting);
+		for (unsigned k = 0; k < r->n; k++)
+			queued[k] = VISIT_STARTS;
+		at = threads = 0;
+		of = queued;
+	}
+	if (!order || (r->has_order && !is_by_time_left(order)))
+		return false;
+	while (i < r->n && !of[r->visits % 8 ? order->position[i] : (at + 1 + i) % r->n])
+		i++;
+	if (i == r->n)
+		return false; /* nothing was left */
+	next = r->visits % 8 ? order->position[i] : (at + 1 + i) % r->n;
+	at = r->visits % 8 ? at : next;
+	if (r->position != next || r->events != 1)
+		return false;
+	if (threads)
+		waiting[next]--;
+	else
+		queued[next]--;
+	threads = next + 1 < r->n;
+	waiting[next + 1] += threads;
+	return true;
+}
+
+bool visit_threads_stay(const struct trace_log *traced)
+{
+	static unsigned char worker[UINT16_MAX + 1]; /* 1 more than its index; 0: none */
+	unsigned resumed = 0;
+
+	memset(worker, 0, sizeof worker);
+	for (size_t i = 0; i < traced->count; i++) {
+		const struct trace_record *v = &traced->item[i].head;
+		bool goes_on = v->flags & TRACE_RESUMED;
+
+		if (v->type != TRACE_VISIT || !v->thread)
+			continue;
+		if (goes_on ? worker[v->thread] != v->worker + 1 : worker[v->thread] != 0)
+			return false;
+		worker[v->thread] = (unsigned char)(v->worker + 1);
+		resumed += goes_on;
+	}
+	assert_true(resumed > 300);
+	return true;
+}
+
 /* Welsh 2002, 3.2: a thread of a stage's pool visits that stage and no other. */
 bool visit_pools_are_separate(const struct trace_log *traced, unsigned workers, unsigned stages)
 {

@@ -39,6 +39,14 @@ visit_check visit_is_forward_over_work; /* drain */
 #define VISIT_TURNS 200
 visit_check visit_is_oldest_turn;
 
+/* user-threads: the order is that of the trace, which is by the CPU time to the end. VISIT_STARTS
+ * events were pushed to each stage before. */
+#define VISIT_STARTS 66
+visit_check visit_is_by_blocking_graph;
+
+/* user-threads: whether each thread begins once, and goes on with the worker that began it. */
+bool visit_threads_stay(const struct trace_log *traced);
+
 /* seda: whether each worker visits one stage, and each stage has such a worker. */
 bool visit_pools_are_separate(const struct trace_log *traced, unsigned workers, unsigned stages);
 

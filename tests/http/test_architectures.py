@@ -1,0 +1,62 @@
+"""The configurations of conf/experiments: other architectures of servers, on the same stages."""
+
+import pytest
+
+from darkroom import ROOT, SETTINGS
+from uploads import JPEG, fetch_all, in_parallel, sources
+
+FOLDER = ROOT / "conf" / "experiments"
+IMAGE_STAGES = {"jpeg_decode", "scale", "blur", "jpeg_encode"}
+
+pytestmark = pytest.mark.skipif(bool(SETTINGS), reason="one of them needs the shared layout")
+
+
+def serve(start, daemon, name):
+    """Uploads under a configuration. Its files must be those of the shipped one, which has the same
+    variants. Returns the statistics and the names of the stages that were visited."""
+    inputs = sources()
+    with daemon.client() as c:
+        expected = [fetch_all(c, c.request("POST", "/images", data, [JPEG]).json()["images"][0])
+                    for data in inputs]
+    other = start(config=FOLDER / f"{name}.ini", policy="")
+
+    def work(_):
+        with other.client() as c:
+            for data, files in zip(inputs, expected):
+                answer = c.request("POST", "/images", data, [JPEG])
+                assert answer.status == 201, answer
+                assert fetch_all(c, answer.json()["images"][0]) == files
+
+    in_parallel(4, work)
+    stats = other.get("/stats").json()
+    assert all(stage["events"] for stage in stats["stages"] if stage["name"] in IMAGE_STAGES)
+    return stats, {stage["name"] for stage in stats["stages"] if stage["visits"]}
+
+
+def threads(stats):
+    return {group["name"]: len(group["workers"]) for group in stats["scheduler"]["groups"]}
+
+
+def test_every_configuration_has_a_test():
+    assert {path.stem for path in FOLDER.glob("*.ini")} == \
+        {"amped", "event-loop", "one-pool", "user-threads"}
+
+
+def test_an_event_loop_calls_all_stages(start, daemon):
+    stats, visited = serve(start, daemon, "event-loop")
+    assert threads(stats)["io"] == 2 and not visited & {*IMAGE_STAGES, "disk_write"}
+
+
+def test_amped_has_threads_for_the_disk_alone(start, daemon):
+    stats, visited = serve(start, daemon, "amped")
+    assert threads(stats)["io"] == 2 and not visited & IMAGE_STAGES and "disk_write" in visited
+
+
+def test_one_pool_visits_all_stages(start, daemon):
+    stats, visited = serve(start, daemon, "one-pool")
+    assert threads(stats)["main"] == 16 and visited >= {*IMAGE_STAGES, "http_parse", "form_decode"}
+
+
+def test_user_threads_enter_all_stages(start, daemon):
+    stats, visited = serve(start, daemon, "user-threads")
+    assert stats["scheduler"]["policy"] == "user-threads" and visited >= IMAGE_STAGES
