@@ -2,7 +2,10 @@
  * costs.c - measures the costs of tests/world/costs.h, but for `visit`, which is the rest of a
  * hand-over of tests/bench/synthetic.c (scripts/experiments/simulation.py).
  *
- * usage: costs
+ * usage: costs [threads]
+ * threads: those of user-level threads instead: a switch, the making and freeing of one that runs
+ * once, and the same of a thread of the kernel.
+ *
  * Prints one JSON object, in ns of CPU time. Each is the least of some repetitions, so that other
  * programs matter little; times of waking another thread are medians.
  */
@@ -17,6 +20,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/coroutine.h"
 #include "conf/conf.h"
 #include "sched/core/graph.h"
 #include "sched/core/push.h"
@@ -299,6 +303,59 @@ static double line(void)
 	return best;
 }
 
+/* ---- user-level threads ---- */
+
+static struct coroutine self, other;
+
+static void bounce(void *arg)
+{
+	(void)arg;
+	for (;;)
+		coroutine_switch(&other, &self, false);
+}
+
+/* There and back. */
+static void call_switch(unsigned i)
+{
+	(void)i;
+	coroutine_switch(&self, &other, false);
+}
+
+static void call_coroutine(unsigned i)
+{
+	(void)i;
+	if (coroutine_init(&other, 64 << 10, bounce, NULL))
+		abort();
+	call_switch(0);
+	coroutine_fini(&other);
+}
+
+static void *end_at_once(void *arg)
+{
+	return arg;
+}
+
+static void call_kernel_thread(unsigned i)
+{
+	pthread_t thread;
+
+	(void)i;
+	if (pthread_create(&thread, NULL, end_at_once, NULL) != 0)
+		abort();
+	pthread_join(thread, NULL);
+}
+
+static void print_thread_costs(void)
+{
+	coroutine_init_self(&self);
+	printf("{\"coroutine\":%.0f,", least(call_coroutine));
+	if (coroutine_init(&other, 64 << 10, bounce, NULL))
+		abort();
+	printf("\"switch\":%.1f,\"kernel_thread\":%.0f}\n", least(call_switch) / 2,
+	       once(call_kernel_thread));
+	coroutine_fini(&other);
+}
+
 /* ---- all ---- */
 
 static const struct {
@@ -317,10 +374,14 @@ static const struct {
 	{ "line_local", call_line_local, 1 },
 };
 
-int main(void)
+int main(int argc, char **argv)
 {
 	double write_ns, syscall_ns, scan_ns, wake_ns;
 
+	if (argc == 2 && strcmp(argv[1], "threads") == 0) {
+		print_thread_costs();
+		return EXIT_SUCCESS;
+	}
 	if (!begin_graph())
 		return EXIT_FAILURE;
 	bind_to(0);
