@@ -52,7 +52,7 @@ LIBS := -ljpeg -levent_core -lhwloc -liniparser -lseccomp -lnettle -lxxhash -lm 
 DECODE_SRC := $(sort $(wildcard stages/jail/decode/*.c))
 SRC    := $(filter-out $(DECODE_SRC),$(sort $(wildcard $(foreach d,src stages,$d/*.c $d/*/*.c $d/*/*/*.c))))
 OBJ    := $(SRC:%.c=$B/%.o)
-DECODE := $(DECODE_SRC:%.c=$B/%.o)
+DECODE := $(DECODE_SRC:%.c=$B/%.o) $B/decode/avif_file.o
 LLHTTP := $(patsubst %,$B/llhttp/%.o,api http llhttp)
 TOOLS  := load dataset
 PROGRAMS := darkroomd darkroom-decode $(TOOLS:%=darkroom-%)
@@ -93,6 +93,10 @@ $B/darkroomd: $(OBJ) $(LLHTTP) $B/flags $B/objects
 without_sanitizers = $(filter-out -fsanitize=% -fno-sanitize% -fprofile-% -fcoverage-%,$1)
 $(DECODE) $(HOSTILE).o: private DARKROOM_CFLAGS := $(call without_sanitizers,$(DARKROOM_CFLAGS))
 $B/darkroom-decode $(HOSTILE): private DARKROOM_LDFLAGS := $(call without_sanitizers,$(DARKROOM_LDFLAGS))
+# Both programs read the boxes of an AVIF.
+$B/decode/avif_file.o: stages/jail/avif_file.c $B/flags
+	@mkdir -p $(@D)
+	$(call say,CC)$(CC) $(DARKROOM_CPPFLAGS) -MMD -MP $(DARKROOM_CFLAGS) -c -o $@ $<
 $B/darkroom-decode: $(DECODE) $B/flags
 	$(call say,LINK)$(CC) $(DARKROOM_LDFLAGS) -o $@ $(DECODE) $(LDLIBS)
 
@@ -184,7 +188,7 @@ $(ESCAPES): $(ESCAPES).o $B/libdarkroom.a
 # A decoder that somebody has taken over, for tests of the jail. It also decodes honestly.
 $(HOSTILE): $(filter-out %/codec.o,$(DECODE)) $(HOSTILE).o
 	$(call say,LINK)$(CC) $(DARKROOM_LDFLAGS) -o $@ $^ $(LDLIBS)
-$B/tests/unit/jail/test_jail: | $(HOSTILE) $B/darkroom-decode
+$B/tests/unit/jail/test_jail $B/tests/unit/pixel/test_encoder_jailed: | $(HOSTILE) $B/darkroom-decode
 $B/tests/unit/jail/test_jail: private LIBS += -lpng -lwebp
 
 # Compares the jail with the same code in one process: tests/http/test_corpus.py.

@@ -32,6 +32,7 @@
 #define FORM_TURN_MAX ((size_t)512 << 10)
 
 #define FIELD_FOCUS "focus"
+#define EXPECTED_MAX 48         /* bytes of the names of all formats */
 #define METADATA_VALUE_MAX 1024 /* bytes of one value */
 
 /* A form that is parsed in pieces; pool memory, which moves when it grows. */
@@ -71,7 +72,7 @@ static const char *format_name(const uint8_t *data, size_t size)
 		const char *bytes, *name;
 	} formats[] = {
 		{ 0, "GIF8", "GIF" },        { 4, "ftypheic", "HEIC" },
-		{ 4, "ftypmif1", "HEIF" },   { 4, "ftypavif", "AVIF" },
+		{ 4, "ftypmif1", "HEIF" },   { 4, "ftypheix", "HEIC" },
 		{ 0, "II*", "TIFF or raw" }, { 0, "MM", "TIFF or raw" },
 		{ 0, "BM", "BMP" },          { 0, "%PDF", "PDF" },
 		{ 0, "PK\x03\x04", "ZIP" },  { 0, "\xff\x0a", "JPEG XL" },
@@ -88,15 +89,22 @@ static const char *format_name(const uint8_t *data, size_t size)
 	return NULL;
 }
 
-/* Returns what is accepted. */
-static const char *expected_formats(void)
+/* Writes what is accepted, such as "JPEG, PNG or WebP". */
+static const char *expected_formats(char text[EXPECTED_MAX])
 {
-	bool png = jail_can_decode(FILE_PNG), webp = jail_can_decode(FILE_WEBP);
+	unsigned last = FILE_FORMATS - 1;
+	size_t n = 0;
 
-	return png && webp ? "JPEG, PNG or WebP"
-	       : png       ? "JPEG or PNG"
-	       : webp      ? "JPEG or WebP"
-	                   : "JPEG";
+	while (last > FILE_JPEG && !jail_can_decode(last))
+		last--;
+	for (unsigned f = FILE_JPEG; f <= last; f++)
+		if (f == FILE_JPEG || jail_can_decode(f))
+			n += (size_t)snprintf(text + n, EXPECTED_MAX - n, "%s%s",
+			                      f == FILE_JPEG ? ""
+			                      : f == last    ? " or "
+			                                     : ", ",
+			                      file_format_name(f));
+	return text;
 }
 
 static void problem_not_accepted(struct problem *p, const char *what, const uint8_t *data,
@@ -104,15 +112,16 @@ static void problem_not_accepted(struct problem *p, const char *what, const uint
 {
 	static const char slug[] = "unsupported-media-type";
 	enum file_format format = file_format_of(data, size);
-	const char *name = format_name(data, size), *expected = expected_formats();
+	char text[EXPECTED_MAX];
+	const char *name = format_name(data, size), *expected = expected_formats(text);
 
 	if (size == 0)
 		problem_set(p, 415, slug, "the %s is empty; expected a %s", what, expected);
 	else if (format)
 		problem_set(
 			p, 415, slug,
-			"the %s is a %s, which is not accepted here (input.formats); expected a %s",
-			what, file_format_name(format), expected);
+			"the %s is a%s %s, which is not accepted here (input.formats); expected a %s",
+			what, format == FILE_AVIF ? "n" : "", file_format_name(format), expected);
 	else if (name)
 		problem_set(p, 415, slug, "the %s looks like %s; expected a %s", what, name,
 		            expected);

@@ -64,7 +64,7 @@ static bool check_type(struct conn *c)
 	}
 	if (slice_is(type, "image/jpeg") || slice_is(type, "image/jpg") ||
 	    slice_is(type, "image/png") || slice_is(type, "image/webp") ||
-	    slice_is(type, "application/octet-stream"))
+	    slice_is(type, "image/avif") || slice_is(type, "application/octet-stream"))
 		return true; /* form_decode looks at the file */
 	return problem_set(&c->problem, 415, "unsupported-media-type",
 	                   "the %s%.*s; expected the type of a picture such as image/jpeg, or "

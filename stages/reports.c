@@ -545,7 +545,7 @@ static void formats(const struct server_counters *c, struct metrics *m)
 	static const char *const reasons[JAIL_FAULTS] = {
 		[JAIL_FAULT_FILE] = "damaged",    [JAIL_FAULT_MEMORY] = "memory",
 		[JAIL_FAULT_PROCESS] = "crashed", [JAIL_FAULT_BUSY] = "busy",
-		[JAIL_FAULT_OFF] = "off",
+		[JAIL_FAULT_OFF] = "off",         [JAIL_FAULT_COLORS] = "unsupported",
 	};
 
 	metrics_family(m, "darkroom_input_images_total", "counter",

@@ -212,12 +212,13 @@ PATH(access, tokens_file, OR_EMPTY, "", FIXED,
 SECTION_END(access)
 
 SECTION(input)
-NOTATION(input, formats, CONF_NAME_MAX, conf_are_formats, "png and webp, separated by spaces",
-         OR_EMPTY, "png webp", FIXED,
-         "Formats that are accepted besides JPEG: png, webp, or both. Each file is decoded\n"
-         "by a process of its own that can do nothing else: darkroom-decode, with libpng16\n"
-         "and libwebp7. A PNG or a lossless WebP takes about eight times the CPU time of a\n"
-         "JPEG of as many pixels, a lossy WebP three times. Empty: none, and no process.")
+NOTATION(input, formats, CONF_NAME_MAX, conf_are_formats, "png, webp and avif, separated by spaces",
+         OR_EMPTY, "png webp avif", FIXED,
+         "Formats that are accepted besides JPEG: png, webp, avif. Each file is decoded by\n"
+         "a process of its own that can do nothing else: darkroom-decode, with libpng16,\n"
+         "libwebp7 and libdav1d6. A format whose library is missing is refused. A PNG or a\n"
+         "lossless WebP takes about eight times the CPU time of a JPEG of as many pixels,\n"
+         "an AVIF or a lossy WebP three to four times. Empty: none, and no process.")
 NOTATION(input, background, CONF_NAME_MAX, conf_is_color, "six hexadecimal digits such as ffffff",
          NOT_EMPTY, "ffffff", LIVE,
          "Colour behind the transparent parts of a picture, as red, green and blue. JPEG has\n"
@@ -302,7 +303,7 @@ NUMBER(limits, parts, 1, 10000, "64", LIVE, "Parts of a form: 413.")
 PIXELS(limits, pixels, 1, UINT64_C(5000000000), "200M", LIVE, "Pixels of an image: 413.")
 PIXELS(limits, pixels_progressive, 1, UINT64_C(5000000000), "64M", LIVE,
        "Pixels of an image that is in memory as a whole while it is decoded: of a\n"
-       "progressive JPEG, an interlaced PNG and a lossless WebP: 413.")
+       "progressive JPEG, an interlaced PNG, a lossless WebP and an AVIF: 413.")
 NUMBER(limits, scans, 1, 100000, "30", LIVE,
        "Scans of a progressive image: 413. Common programs write at most 10, and 18 for\n"
        "CMYK. Scans that visit the blocks more than 8 times, and more than once for\n"

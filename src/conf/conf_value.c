@@ -295,7 +295,7 @@ static bool are_among(const char *value, const char *names)
 
 bool conf_are_formats(const char *value)
 {
-	return are_among(value, "png webp");
+	return are_among(value, "png webp avif");
 }
 
 bool conf_are_variant_formats(const char *value)

@@ -77,7 +77,7 @@ bool conf_is_socket(const char *value);           /* "auto" or an absolute path 
 bool conf_is_path(const char *value);             /* an absolute path */
 bool conf_is_log_file(const char *value);         /* "stderr" or an absolute path of a file */
 bool conf_is_color(const char *value);            /* RRGGBB, hexadecimal */
-bool conf_are_formats(const char *value);         /* png, webp */
+bool conf_are_formats(const char *value);         /* png, webp, avif */
 bool conf_are_variant_formats(const char *value); /* jpeg, and perhaps avif, webp */
 bool conf_are_fields(const char *value);          /* names of form fields, for store.metadata */
 

@@ -93,7 +93,7 @@ static void read_jpeg(struct cost_facts *f, const uint8_t *data, size_t size)
 	}
 }
 
-/* The same for a PNG or a WebP. */
+/* The same for another file. */
 static void read_other(struct cost_facts *f, const uint8_t *data, size_t size)
 {
 	struct file_header h;
@@ -101,7 +101,7 @@ static void read_other(struct cost_facts *f, const uint8_t *data, size_t size)
 	file_header_read(&h, data, size);
 	if (h.width == 0 || h.width > PICTURE_SIDE_MAX || h.height > PICTURE_SIDE_MAX)
 		return;
-	bool is_lossy = h.format == FILE_WEBP && !h.is_whole;
+	bool is_lossy = h.format == FILE_AVIF || (h.format == FILE_WEBP && !h.is_whole);
 
 	f->width = h.width;
 	f->height = h.height;

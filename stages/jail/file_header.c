@@ -1,14 +1,22 @@
-/* file_header.c - chunks of PNG and of RIFF. */
+/* file_header.c - chunks of PNG and of RIFF, and what the boxes of an AVIF tell. */
 #include "file_header.h"
 
 #include <string.h>
 
+#include "avif_file.h"
 #include "base/check.h"
+#include "base/round.h"
 
 #define ICC_MAX (4U << 20)
 #define ICC_SHRINKS 16 /* profiles of matrices and of tables shrink less */
 #define PNG_SIGNATURE "\x89PNG\r\n\x1a\n"
 #define PNG_SIDE_MAX 0x7fffffffU
+#define BRANDS_END 136 /* of a file, that are looked at */
+/* Of dav1d: what it holds beside the samples, and their sides in memory. */
+#define AVIF_BYTES ((uint64_t)4 << 20)
+#define AVIF_SIDE 128
+
+static const char animations[] = "animations";
 
 static uint32_t be32(const uint8_t *p)
 {
@@ -25,6 +33,22 @@ static bool is_chunk(const uint8_t *type, const char *name)
 	return memcmp(type, name, 4) == 0;
 }
 
+/* Returns whether a file of boxes has a brand of AVIFs: its own, or one that it is compatible with.
+ * Others, such as mif1, are also those of HEICs. */
+static bool has_avif_brand(const uint8_t *data, size_t size)
+{
+	if (size < 12 || !is_chunk(data + 4, "ftyp"))
+		return false;
+	if (is_chunk(data + 8, "avis"))
+		return true;
+	if (be32(data) < size)
+		size = be32(data);
+	for (size_t at = 8; at + 4 <= size && at < BRANDS_END; at += 4)
+		if (is_chunk(data + at, "avif"))
+			return true;
+	return false;
+}
+
 enum file_format file_format_of(const uint8_t *data, size_t size)
 {
 	if (size >= 3 && memcmp(data, "\xff\xd8\xff", 3) == 0)
@@ -33,6 +57,8 @@ enum file_format file_format_of(const uint8_t *data, size_t size)
 		return FILE_PNG;
 	if (size >= 12 && is_chunk(data, "RIFF") && is_chunk(data + 8, "WEBP"))
 		return FILE_WEBP;
+	if (has_avif_brand(data, size))
+		return FILE_AVIF;
 	return FILE_UNKNOWN;
 }
 
@@ -47,7 +73,7 @@ static void png_chunk(struct file_header *h, const uint8_t *type, struct file_pa
 	else if (is_before && is_chunk(type, "tRNS"))
 		h->has_alpha = true;
 	else if (is_before && is_chunk(type, "acTL"))
-		h->is_animated = true;
+		h->refused = animations;
 	else if (is_before && is_chunk(type, "iCCP"))
 		h->icc = part;
 }
@@ -106,7 +132,7 @@ static void webp_chunk(struct file_header *h, const uint8_t *type, struct file_p
 
 	if (is_first && is_chunk(type, "VP8X") && part.size >= 10) {
 		h->has_alpha = p[0] >> 4 & 1;
-		h->is_animated = p[0] >> 1 & 1;
+		h->refused = p[0] >> 1 & 1 ? animations : NULL;
 		h->width = le24(p + 4) + 1;
 		h->height = le24(p + 7) + 1;
 	} else if (is_chunk(type, "VP8L"))
@@ -135,6 +161,43 @@ static void read_webp(struct file_header *h, const uint8_t *p, size_t n)
 	}
 }
 
+/* ---- AVIF ---- */
+
+/* Bytes of the samples of one row of cells. */
+static uint64_t held_bytes(const struct avif_item *item)
+{
+	uint64_t pixels = item->columns * round_up(item->cell_width, AVIF_SIDE) *
+	                  round_up(item->cell_height, AVIF_SIDE);
+
+	return pixels * (item->is_grey ? 1 : 3) * (item->is_deep ? 2 : 1);
+}
+
+static void read_avif(struct file_header *h, const uint8_t *data, size_t size)
+{
+	struct file_part piece;
+	struct avif_file f;
+
+	h->is_whole = true;
+	if (is_chunk(data + 8, "avis"))
+		h->refused = animations;
+	if (!avif_read(&f, data, size))
+		return;
+	if (f.transfer == AVIF_TRANSFER_PQ || f.transfer == AVIF_TRANSFER_HLG)
+		h->refused = "HDR pictures (PQ and HLG)";
+	else if (f.is_unsupported)
+		h->refused = "some of its essential properties";
+	h->width = f.width;
+	h->height = f.height;
+	h->is_grey = f.color.is_grey;
+	h->has_alpha = f.alpha.id;
+	h->orientation = f.orientation;
+	h->icc = f.icc;
+	h->held_bytes = held_bytes(&f.color) + (f.alpha.id ? held_bytes(&f.alpha) : 0);
+	/* A stream in pieces is joined. */
+	if (avif_piece(&f, f.color.id, 0, &piece) > 1 || avif_piece(&f, f.alpha.id, 0, &piece) > 1)
+		h->held_bytes += size;
+}
+
 /* ---- all ---- */
 
 void file_header_read(struct file_header *h, const uint8_t *data, size_t size)
@@ -144,6 +207,8 @@ void file_header_read(struct file_header *h, const uint8_t *data, size_t size)
 		read_png(h, data + 8, size - 8);
 	else if (h->format == FILE_WEBP)
 		read_webp(h, data + 12, size - 12);
+	else if (h->format == FILE_AVIF)
+		read_avif(h, data, size);
 	if (h->width == 0 || h->height == 0)
 		h->width = h->height = 0;
 }
@@ -165,6 +230,8 @@ uint64_t file_header_memory(const struct file_header *h, uint32_t plane_width,
 	if (h->format == FILE_PNG)
 		return fixed + blocks(rows + (h->is_whole ? area * channels : 0)) +
 		       2 * blocks(file_header_icc_max(h));
+	if (h->format == FILE_AVIF) /* and rows of samples, and of those of chroma */
+		return fixed + AVIF_BYTES + blocks(rows + h->held_bytes + h->held_bytes / 2);
 	/* Output of the library; the pixels of a lossless file; alpha and its own lossless file. */
 	return fixed + blocks(2 * rows + plane * channels + (h->is_whole ? area * 4 : 0) +
 	                      (h->has_alpha ? area * 5 : 0));

@@ -22,8 +22,12 @@ struct file_part {
 struct file_header {
 	enum file_format format;
 	uint32_t width, height; /* 0: the header is damaged; always 0 for a JPEG */
-	bool is_grey, has_alpha, is_animated;
-	bool is_whole;         /* decoding holds the whole picture: interlaced, or lossless WebP */
+	const char *refused;    /* what is not supported, such as "animations"; NULL: nothing */
+	bool is_grey, has_alpha;
+	bool is_whole;         /* decoding holds the whole picture: an interlaced PNG, a lossless
+	                          WebP, an AVIF */
+	unsigned orientation;  /* as of EXIF; 0: only Exif knows */
+	uint64_t held_bytes;   /* of an AVIF: of its samples while it is decoded */
 	struct file_part exif; /* TIFF */
 	struct file_part icc;  /* of a PNG: as it is compressed, with its name */
 };
@@ -32,7 +36,7 @@ struct file_header {
 enum file_format file_format_of(const uint8_t *data, size_t size);
 
 /* Reads the header. Its parts are valid as long as data[size]. (W3C PNG, 3rd edition, 5 and 11;
- * RFC 9649, 2.5 to 2.7 and 3.4; RFC 6386, 9.1.) */
+ * RFC 9649, 2.5 to 2.7 and 3.4; RFC 6386, 9.1; avif_file.h.) */
 void file_header_read(struct file_header *h, const uint8_t *data, size_t size);
 
 /* An upper bound on the memory that decoding to planes of this width and height takes, without the

@@ -467,6 +467,7 @@ static enum jail_result begin(struct jail_job *job)
 static enum jail_result finish(struct jail_job *job)
 {
 	static const enum jail_fault faults[] = { [JAIL_DAMAGED] = JAIL_FAULT_FILE,
+		                                  [JAIL_UNSUPPORTED] = JAIL_FAULT_COLORS,
 		                                  [JAIL_NO_MEMORY] = JAIL_FAULT_MEMORY,
 		                                  [JAIL_NOT_STARTED] = JAIL_FAULT_BUSY };
 	const struct jail_request *q = &job->request;

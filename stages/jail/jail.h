@@ -41,6 +41,7 @@ bool jail_can_encode(enum file_format format);
 
 enum jail_fault {
 	JAIL_FAULT_FILE = 1, /* the library does not accept the file */
+	JAIL_FAULT_COLORS,   /* they are of a kind that is not known, or HDR */
 	JAIL_FAULT_MEMORY,   /* the file needs more than its header says */
 	JAIL_FAULT_PROCESS,  /* the process has crashed, or has broken the rules */
 	JAIL_FAULT_BUSY,     /* no process was ready for a long time, or somebody has killed it */

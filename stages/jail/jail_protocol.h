@@ -11,7 +11,7 @@
  *	child -> daemon            end of file: no process can write the slot any more
  *
  * A child is not believed: the daemon knows everything but the status, and the size of the profile
- *or of the encoded file.
+ * or of the encoded file.
  */
 #ifndef DARKROOM_JAIL_JAIL_PROTOCOL_H
 #define DARKROOM_JAIL_JAIL_PROTOCOL_H
@@ -31,8 +31,9 @@ enum jail_status {
 	JAIL_DECODED = 1,
 	JAIL_MORE,
 	JAIL_DAMAGED,
-	JAIL_NO_MEMORY,  /* the arena is too small */
-	JAIL_NOT_STARTED /* the kernel has refused the memory of the request, or the filter */
+	JAIL_UNSUPPORTED, /* colours of a kind that is not known, or HDR */
+	JAIL_NO_MEMORY,   /* the arena is too small */
+	JAIL_NOT_STARTED  /* the kernel has refused the memory of the request, or the filter */
 };
 
 /* A child is ready, and that before it has ended. */

@@ -72,7 +72,7 @@ function add(file) {
 }
 
 // Formats that the server reads, unless its configuration says otherwise: then it answers 415.
-const READ = ['image/jpeg', 'image/png', 'image/webp'];
+const READ = ['image/jpeg', 'image/png', 'image/webp', 'image/avif'];
 
 // Returns the file, or a JPEG of it on white. A picture that the browser cannot read is sent as it is,
 // and refused in words.

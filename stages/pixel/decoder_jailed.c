@@ -20,6 +20,14 @@ static enum decoder_result fail(struct decoder *d, enum decoder_fault fault, con
 	return DECODER_FAILED;
 }
 
+static enum decoder_result fail_unsupported(struct decoder *d, const char *what)
+{
+	char text[64];
+
+	snprintf(text, sizeof text, ": %s are not supported", what);
+	return fail(d, DECODER_UNSUPPORTED, text);
+}
+
 /* A background with a hue makes grey pixels coloured. */
 static bool is_grey(uint32_t color)
 {
@@ -32,10 +40,10 @@ enum decoder_result decoder_jailed_open(struct decoder *d)
 
 	if (!jail_can_decode(h->format))
 		return fail(d, DECODER_UNSUPPORTED, " is not accepted here");
+	if (h->refused)
+		return fail_unsupported(d, h->refused);
 	if (h->width == 0)
 		return fail(d, DECODER_DAMAGED, ": the header is damaged");
-	if (h->is_animated)
-		return fail(d, DECODER_UNSUPPORTED, ": animations are not supported");
 	h->is_grey = h->is_grey && (!h->has_alpha || is_grey(d->background));
 	d->in.image_width = h->width;
 	d->in.image_height = h->height;
@@ -115,6 +123,8 @@ static enum decoder_result fail_decode(struct decoder *d)
 	switch (d->job.fault) {
 	case JAIL_FAULT_FILE:
 		return fail(d, DECODER_DAMAGED, ": the file is damaged");
+	case JAIL_FAULT_COLORS:
+		return fail_unsupported(d, "its colours (HDR, or of a rare kind)");
 	case JAIL_FAULT_MEMORY:
 		return fail(d, DECODER_DAMAGED,
 		            ": the file needs more memory than its header says");

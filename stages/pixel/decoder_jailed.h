@@ -1,6 +1,6 @@
 /*
- * decoder_jailed.h - the decoder's way for PNG and WebP: a process of darkroom-decode
- * (jail/jail.h).
+ * decoder_jailed.h - the decoder's way for PNG, WebP and AVIF: a process of
+ * darkroom-decode (jail/jail.h).
  *
  * decoder.c calls these for a file that is not a JPEG, and nobody else does. The planes are grey or
  * RGB, and reduced by a whole factor to no less than the plan needs. Any thread.

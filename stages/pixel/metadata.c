@@ -199,17 +199,19 @@ void metadata_set_icc(struct metadata *m, const uint8_t *icc, size_t size)
 	m->icc_chunk_count = 1;
 }
 
-/* Of a PNG or a WebP. The profile of a PNG is compressed: its decoder hands it over. */
+/* Of another file than a JPEG. The profile of a PNG is compressed: its decoder hands it over. */
 static void read_header(struct metadata *m, const struct file_header *h)
 {
 	const struct file_part *exif = &h->exif;
-	unsigned orientation = orientation_of(exif->data, exif->size);
+	unsigned orientation = h->orientation;
 
+	if (!orientation)
+		orientation = orientation_of(exif->data, exif->size);
 	if (!orientation) /* some programs begin it as in a JPEG */
 		orientation = exif_orientation(exif->data, exif->size);
 	if (orientation)
 		m->orientation = orientation;
-	if (h->format == FILE_WEBP)
+	if (h->format != FILE_PNG)
 		metadata_set_icc(m, h->icc.data, h->icc.size);
 }
 
@@ -251,7 +253,7 @@ void metadata_read(struct metadata *m, const uint8_t *file, size_t size)
 	memset(m, 0, sizeof(*m));
 	m->orientation = ORIENT_UPRIGHT;
 	file_header_read(&h, file, size);
-	if (h.format == FILE_PNG || h.format == FILE_WEBP) {
+	if (h.format > FILE_JPEG) {
 		read_header(m, &h);
 		return;
 	}

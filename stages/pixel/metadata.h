@@ -24,7 +24,8 @@ struct metadata {
 	} icc_chunk[ICC_CHUNK_MAX];
 };
 
-/* Fills *m from the markers before the first scan of a JPEG, or from the header of a PNG or a WebP.
+/* Fills *m from the markers before the first scan of a JPEG, or from the header of
+ * another file.
  * The slices are valid as long as file[size]. The profile of a PNG is compressed and not read. */
 void metadata_read(struct metadata *m, const uint8_t *file, size_t size);
 

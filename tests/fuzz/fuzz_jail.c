@@ -19,7 +19,7 @@ struct input {
 /* Makes a request that a header could ask for. */
 static void make_sound(struct jail_request *q)
 {
-	q->format = q->format % 2 ? FILE_PNG : FILE_WEBP;
+	q->format = FILE_PNG + q->format % (FILE_FORMATS - FILE_PNG);
 	q->width = q->width % 100 + 1;
 	q->height = q->height % 100 + 1;
 	q->reduce = q->reduce % 64 + 1;
@@ -47,7 +47,7 @@ static void answer(int child, const struct input *in, const uint8_t *data, size_
 		break;
 	case 1: /* another turn, or the truth but for the status and the profile */
 	case 2:
-		r.status = left > 0 ? data[at] % 6 : JAIL_DECODED;
+		r.status = left > 0 ? data[at] % 7 : JAIL_DECODED;
 		r.extra_bytes = left > 4 ? data[at + 4] * 50U : 0;
 		(void)!send(child, &r, sizeof r, MSG_NOSIGNAL);
 		break;

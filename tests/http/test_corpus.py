@@ -1,7 +1,8 @@
 """Foreign files: DARKROOM_CORPUS=/path/of/pictures pytest -s tests/http/test_corpus.py
 
-The planes of each PNG and WebP below the folder are those of the same library without the jail, and
-those of Pillow within one level, or two with 16 bits and alpha. Each refusal has its reason."""
+The planes of each PNG, WebP and AVIF below the folder are those of the same library without the
+jail, and those of Pillow within one level, or two with 16 bits and alpha. An AVIF is compared with
+avifdec. Each refusal has its reason."""
 
 import collections
 import os
@@ -9,6 +10,7 @@ import pathlib
 import re
 import struct
 import subprocess
+import tempfile
 import warnings
 
 import numpy as np
@@ -20,13 +22,14 @@ from darkroom import ROOT
 FOLDER = os.environ.get("DARKROOM_CORPUS")
 pytestmark = pytest.mark.skipif(not FOLDER, reason="needs DARKROOM_CORPUS")
 PLANES = "build/plain/tests/tools/planes"
-REASONS = re.compile(r"(PNG|WebP): (the file is damaged|the header is damaged|"
-                     r"animations are not supported|too many pixels)")
+REASONS = re.compile(r"(PNG|WebP|AVIF): (the file is damaged|the header is damaged|"
+                     r"[^:]+ are not supported|too many pixels)")
 
 
 def is_ours(path):
     head = path.read_bytes()[:12] if path.is_file() else b""
-    return head[:8] == b"\x89PNG\r\n\x1a\n" or (head[:4] == b"RIFF" and head[8:] == b"WEBP")
+    return (head[:8] == b"\x89PNG\r\n\x1a\n" or (head[:4] == b"RIFF" and head[8:] == b"WEBP") or
+            head[4:11] == b"ftypavi")
 
 
 def decoded(files):
@@ -50,6 +53,8 @@ def decoded(files):
 
 def by_pillow(path):
     """Returns planes of samples on white, or None if Pillow refuses the file."""
+    if path.read_bytes()[4:11] == b"ftypavi":
+        return by_avifdec(path)
     try:
         with warnings.catch_warnings(), Image.open(path) as image:
             warnings.simplefilter("ignore")
@@ -62,6 +67,14 @@ def by_pillow(path):
         return None
     alpha = pixels[..., 3:] / 255
     return (pixels[..., :3] * alpha + 255 * (1 - alpha)).transpose(2, 0, 1)
+
+
+def by_avifdec(path):
+    """The same. It turns and crops no picture: the planes are not turned either."""
+    with tempfile.TemporaryDirectory() as folder:
+        png = pathlib.Path(folder) / "x.png"
+        done = subprocess.run(["avifdec", "-d", "8", path, png], capture_output=True)
+        return by_pillow(png) if done.returncode == 0 else None
 
 
 def is_beyond_pillow(path):
@@ -90,7 +103,7 @@ def test_planes_and_refusals(capsys):
         if words[0] == "refused":
             assert REASONS.fullmatch(words[1].strip()), (path, words)
             counts["refused, " + words[1].strip()] += 1
-            if by_pillow(path) is not None and "animations" not in words[1]:
+            if by_pillow(path) is not None and "not supported" not in words[1]:
                 lost.append((path.name, words[1].strip()))
             continue
         assert words[0] == "equal", path

@@ -53,6 +53,8 @@ bool codec_png_load(void);
 enum jail_status codec_png(struct codec_job *job);
 bool codec_webp_load(void);
 enum jail_status codec_webp(struct codec_job *job);
+bool codec_dav1d_load(void);
+enum jail_status codec_dav1d(struct codec_job *job);
 
 /* Begins rows of `width` samples of 1 to 4 channels, each reduced by this factor. Returns whether
  * they are what the request asks for, and there is memory. */
@@ -67,8 +69,8 @@ void codec_count(struct codec_job *job, uint64_t pixels);
 /* Keeps a colour profile unless it is too large. */
 void codec_icc(struct codec_job *job, const void *icc, size_t size);
 
-bool codec_avif_load(void);
-enum jail_status codec_avif_encode(struct codec_job *job);
+bool codec_aom_load(void);
+enum jail_status codec_aom_encode(struct codec_job *job);
 enum jail_status codec_webp_encode(struct codec_job *job);
 
 /* Returns a plane of an encode. */

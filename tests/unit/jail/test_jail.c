@@ -12,16 +12,19 @@
 #include <dirent.h>
 #include <png.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <webp/decode.h>
 #include <webp/encode.h>
 
 #include "base/random.h"
 #include "jail/jail.c"
+#include "support/program_path.h"
 
 #define WIDTH 203
 #define HEIGHT 147
 #define SAMPLES_MAX (WIDTH * HEIGHT * 4)
 #define ACTS 34
+#define ACT_READS_CLOCK 18
 #define ACT_SPINS 24
 #define ACT_WRITES_ON 33 /* its planes, after its answer: wrong pixels of its own picture */
 #define FORMATS (1U << FILE_PNG | 1U << FILE_WEBP)
@@ -42,24 +45,9 @@ struct result {
 	uint8_t *plane[3];
 };
 
-/* Returns the path of a program next to the folder of the tests. */
-static const char *program(const char *name)
-{
-	static char path[512];
-	ssize_t n = readlink("/proc/self/exe", path, sizeof path - 64);
-
-	assert_true(n > 0);
-	path[n] = '\0';
-	char *tests = strstr(path, "/tests/unit/");
-
-	assert_non_null(tests);
-	snprintf(tests + 1, 64, "%s", name);
-	return path;
-}
-
 static void start(const char *name)
 {
-	assert_int_equal(jail_start(program(name), FORMATS, 2), 0);
+	assert_int_equal(jail_start(program_path(name), FORMATS, 2), 0);
 	assert_true(jail_can_decode(FILE_PNG) && jail_can_decode(FILE_WEBP));
 }
 
@@ -322,6 +310,24 @@ static void wait_for_all(void)
 			take_notices();
 }
 
+/* Returns whether a process can read the clock of the processor although it has given that up: on
+ * some virtual machines. */
+static bool is_clock_forced(void)
+{
+	int status = 1;
+#if defined __x86_64__
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		prctl(PR_SET_TSC, PR_TSC_SIGSEGV, 0, 0, 0);
+		__asm__ volatile("rdtsc" : : : "eax", "edx");
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+#endif
+	return status == 0;
+}
+
 static void test_hostile_acts(void **state)
 {
 	static struct sample honest, s;
@@ -333,6 +339,8 @@ static void test_hostile_acts(void **state)
 	assert_decoded(&honest, 1, 0);
 	before = open_descriptors();
 	for (int act = 1; act <= ACTS; act++) {
+		if (act == ACT_READS_CLOCK && is_clock_forced())
+			continue;
 		write_png(&s, 3);
 		append_act(&s, act);
 		struct result r = decode(&s, 1, 0);

@@ -17,7 +17,7 @@ static const struct {
 	{ "GIF8", 4, "GIF" },
 	{ "....ftypheic", 12, "HEIC" },
 	{ "....ftypmif1", 12, "HEIF" },
-	{ "....ftypavif", 12, "AVIF" },
+	{ "....ftypheix", 12, "HEIC" },
 	{ "II*", 3, "TIFF or raw" },
 	{ "MM", 2, "TIFF or raw" },
 	{ "BM", 2, "BMP" },
@@ -65,6 +65,8 @@ static void the_problem_names_what_was_found(void **state)
 		{ "ab", 2, "the body is no picture, or of an unknown kind; expected a JPEG" },
 		{ "\x89PNG\r\n\x1a\n", 8,
 		  "the body is a PNG, which is not accepted here (input.formats); expected a JPEG" },
+		{ "....ftypavif", 12,
+		  "the body is an AVIF, which is not accepted here (input.formats); expected a JPEG" },
 		{ "RIFF....WEBP", 12,
 		  "the body is a WebP, which is not accepted here (input.formats); expected a JPEG" },
 	};

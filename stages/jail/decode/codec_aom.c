@@ -1,4 +1,4 @@
-/* codec_avif.c - libaom, which encodes the AV1 of an AVIF. */
+/* codec_aom.c - libaom, which encodes the AV1 of an AVIF. */
 #include "codec.h"
 
 #include <aom/aom_encoder.h>
@@ -25,7 +25,7 @@ static struct {
 #undef X
 } lib;
 
-bool codec_avif_load(void)
+bool codec_aom_load(void)
 {
 	static const struct codec_function functions[] = {
 #define X(name) { "aom_" #name, &lib.name },
@@ -120,7 +120,7 @@ static bool encode(struct codec_job *job, aom_codec_ctx_t *codec, const aom_imag
 	return is_good;
 }
 
-enum jail_status codec_avif_encode(struct codec_job *job)
+enum jail_status codec_aom_encode(struct codec_job *job)
 {
 	const struct jail_request *q = job->request;
 	const aom_image_t image = image_of(job);
