@@ -1,6 +1,6 @@
 /*
  * encoder.h - encodes a picture as a file, in interruptible steps: JPEG here, others in a process
- *of their own (encoder_jailed.h).
+ * of their own (encoder_jailed.h).
  *
  *	encoder_new()      for one picture
  *	encoder_advance()  encodes some rows; call it while it returns 1

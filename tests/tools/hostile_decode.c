@@ -182,6 +182,33 @@ static void linger(int act, const struct codec_job *job)
 		job->planes[i % used] = (uint8_t)i;
 }
 
+/* Files that are none, or not of the picture: acts of an encoder. */
+static void forge(int act, struct codec_job *job)
+{
+	uint64_t room = job->request->extra_max;
+
+	if (act < 35 || !job->request->effort)
+		return;
+	if (act == 35) /* as large as may be */
+		answer(job, job->request->width, room);
+	if (act == 36)
+		answer(job, job->request->width, room + 1);
+	if (act <= 36)
+		_exit(0);
+	honest_run(job);
+	if (act == 37)
+		__builtin_trap();
+	if (act == 38)
+		job->planes[0] ^= 1;
+	if (act == 39)
+		job->planes[4] ^= 0x10; /* another width */
+	if (act == 40)
+		job->planes[job->extra_bytes / 2] ^= 0x55;
+	if (act >= 38)
+		answer(job, job->request->width, job->extra_bytes);
+	_exit(0);
+}
+
 enum jail_status codec_run(struct codec_job *job)
 {
 	const uint8_t *end = job->source + job->request->source_bytes;
@@ -198,5 +225,6 @@ enum jail_status codec_run(struct codec_job *job)
 	touch(act, job);
 	lie(act, job);
 	linger(act, job);
+	forge(act, job);
 	return JAIL_DECODED;
 }
