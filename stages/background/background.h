@@ -13,7 +13,6 @@
 #include "remake.h"
 #include "s3/s3_objects.h"
 #include "store/expiry.h"
-#include "store/stored_image.h"
 
 struct storage;
 
@@ -51,7 +50,6 @@ struct sweep {
 	uint64_t max_age_ms, max_bytes, interval_ms, rate;
 	uint64_t key_age_s;
 	unsigned key_shard; /* the next one */
-	struct s3_round round;
 	struct s3_pass pass;
 	uint64_t end_ns; /* of the last run; 0: there was none */
 	/* of the run */
@@ -62,9 +60,6 @@ struct sweep {
 	char first[ULID_LENGTH + 1], last[ULID_LENGTH + 1];
 	struct expiry_due due[SWEEP_LIST_MAX];
 	char id[SWEEP_LIST_MAX][ULID_LENGTH + 1];
-	struct stored_info info;
-	bool has_info;
-	uint64_t ends; /* as storage_reader has it */
 	/* atomic, any thread */
 	_Atomic uint64_t removed[SWEEP_REASON_COUNT], removed_bytes;
 };

@@ -22,8 +22,6 @@
 #define PATIENCE 3       /* intervals, of nodes that are silent */
 #define KEY_SHARDS 16    /* directories of keys that one run looks at */
 #define JUMP_MAX_S 86400 /* of the clock, that removals by age may follow */
-#define NOTE_S 1800      /* by which a note may be too early, because clocks are off */
-#define EXAMINE_MS 500   /* between looks at a store that was away at the start */
 #define TRUST_S 86400    /* after which such a clock is believed */
 
 /* ---- waiting ---- */
@@ -54,7 +52,7 @@ static void fail(struct sweep *r, const char *what, int err)
 
 static void end_batch(struct sweep *r)
 {
-	int err = r->st->class->batch_end(r->st, &r->batch);
+	int err = r->st->class->batch_end ? r->st->class->batch_end(r->st, &r->batch) : 0;
 
 	if (err)
 		fail(r, "flush the disk", err);
@@ -62,31 +60,8 @@ static void end_batch(struct sweep *r)
 	pace(r);
 }
 
-static void read_info(const char *data, size_t length, uint64_t expires, void *arg)
+static void count_removal(struct sweep *r, const char *id, uint64_t bytes, enum sweep_reason reason)
 {
-	struct sweep *r = arg;
-
-	r->ends = expires;
-	r->has_info = stored_info_read(&r->info, data, length) == 0;
-}
-
-static void remove_one(struct sweep *r, const char *id, enum sweep_reason reason)
-{
-	r->has_info = false;
-	bool is_read = storage_read(r->st, id, read_info, r) == 0 && r->has_info;
-	uint64_t bytes = is_read ? stored_info_bytes(&r->info) : 0;
-
-	if (r->st->objects && reason == SWEEP_EXPIRED && is_read &&
-	    (!r->ends || r->ends > (uint64_t)time(NULL) + NOTE_S))
-		return; /* the note is wrong: the object tells when it ends */
-	int err = r->st->class->batch_add(r->st, &r->batch, id);
-
-	if (err == -ENOENT)
-		return; /* a client was faster */
-	if (err) {
-		fail(r, "remove an image", err);
-		return;
-	}
 	if (!r->total++)
 		memcpy(r->first, id, sizeof r->first);
 	memcpy(r->last, id, sizeof r->last);
@@ -94,11 +69,28 @@ static void remove_one(struct sweep *r, const char *id, enum sweep_reason reason
 	r->bytes += bytes;
 	counter_add(&r->removed[reason], 1);
 	counter_add(&r->removed_bytes, bytes);
+}
+
+/* due: only if the image ends by then; 0: whenever it ends. */
+static void remove_one(struct sweep *r, const char *id, uint64_t due, enum sweep_reason reason)
+{
+	uint64_t bytes;
+	int err = r->st->class->batch_add(r->st, &r->batch, id, due, &bytes);
+
+	if (err == -ENOENT)
+		return; /* a client was faster */
+	if (err) {
+		fail(r, "remove an image", err);
+		return;
+	}
+	if (bytes || !r->st->objects) /* otherwise it has not come, and cannot any more */
+		count_removal(r, id, bytes, reason);
 	if (r->batch.count == STORE_BATCH_MAX || r->batch.count >= r->rate)
 		end_batch(r);
 }
 
-/* X-Expires-After. The notes go after the images. */
+/* X-Expires-After, and with an S3 store what has taken the place of removed images. The notes go
+ * after them. */
 static void remove_expired(struct sweep *r)
 {
 	int n = SWEEP_LIST_MAX;
@@ -110,7 +102,7 @@ static void remove_expired(struct sweep *r)
 		int done = 0;
 
 		for (; done < n && !r->is_over; done++)
-			remove_one(r, r->due[done].id, SWEEP_EXPIRED);
+			remove_one(r, r->due[done].id, r->due[done].expires, SWEEP_EXPIRED);
 		end_batch(r);
 		for (int i = 0; i < done && !r->has_failed; i++)
 			r->st->class->forget_expired(r->st, r->due[i].id, r->due[i].expires);
@@ -143,7 +135,7 @@ static void remove_oldest(struct sweep *r, struct store_page *page, enum sweep_r
 
 	while (is_due && list_oldest(r, page)) {
 		for (unsigned i = 0; i < page->count && is_due && !r->is_over; i++) {
-			remove_one(r, page->id[i], reason);
+			remove_one(r, page->id[i], 0, reason);
 			is_due = reason != SWEEP_TOO_MUCH || has_too_much(r);
 		}
 		end_batch(r);
@@ -175,20 +167,6 @@ static void remove_keys(struct sweep *r)
 	for (unsigned i = 0; i < KEY_SHARDS && now > r->key_age_s; i++)
 		r->st->class->key_sweep(r->st, r->key_shard++ % KEY_RECORD_SHARDS,
 		                        now - r->key_age_s);
-}
-
-/* What has taken the place of removed images in an S3 store: some in each run. */
-static void remove_tombstones(struct sweep *r)
-{
-	if (!r->st->objects || storage_is_away(r->st))
-		return;
-	int n = s3_tombstones_remove(r->st->objects, &r->round);
-
-	if (n < 0)
-		fail(r, "remove the tombstones of removed images", n);
-	if (n > 0)
-		log_info("expire: removed %d tombstone%s of removed images", n,
-		         plural((uint64_t)n));
 }
 
 /* ---- the thread ---- */
@@ -307,8 +285,6 @@ static void run_once(struct sweep *r)
 		remove_oldest(r, &(struct store_page){ .max = 0 }, SWEEP_TOO_MUCH);
 	if (!r->is_over)
 		remove_keys(r);
-	if (!r->is_over)
-		remove_tombstones(r);
 	if (r->total)
 		log_notice("expire: removed %" PRIu64 " image%s with %" PRIu64
 		           " bytes, from %s to %s: %" PRIu64 " by X-Expires-After, %" PRIu64
@@ -324,12 +300,17 @@ static int sweep_next(struct feeder *f)
 	struct sweep *r = (struct sweep *)f;
 	uint64_t passed_ms = (clock_ns() - r->end_ns) / NS_PER_MS;
 	uint64_t max_age_ms = r->max_age_ms, max_bytes = r->max_bytes;
-	int unfit = storage_examine(r->st);
+
+	bool is_unfit = storage_examine(r->st) == -EOPNOTSUPP;
 
 	read_settings(r);
 	if (r->end_ns && passed_ms < r->interval_ms && r->max_age_ms == max_age_ms &&
-	    r->max_bytes == max_bytes)
-		return unfit == S3_AWAY ? EXAMINE_MS : (int)(r->interval_ms - passed_ms);
+	    r->max_bytes == max_bytes) {
+		uint64_t left_ms = r->interval_ms - passed_ms;
+
+		return (int)(r->st->objects && !is_unfit && left_ms > S3_PROBE_MS ? S3_PROBE_MS
+		                                                                  : left_ms);
+	}
 	run_once(r);
 	r->end_ns = clock_ns();
 	return 0;

@@ -9,36 +9,35 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <netdb.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <curl/curl.h>
-#include <xxhash.h>
 
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/network.h"
+#include "base/opener.h"
 #include "base/pool.h"
 #include "base/random.h"
 #include "conf/conf_endpoint.h"
 #include "log/log.h"
-#include "s3_address.h"
 #include "s3_sign.h"
 #include "store/checksum.h"
-#include "store/directory.h"
 #include "telemetry/counter.h"
 
 #define LIBRARY "libcurl.so.4"
 #define SUM_HEADER "x-amz-meta-darkroom-tag"
-#define URL_MAX 7168 /* a list of keys behind one of S3_NAME_MAX, each byte escaped */
-#define HEADERS_MAX 8
-#define HEADER_LINE_MAX 2560
+#define URL_MAX 14336 /* a list of keys behind one of S3_NAME_MAX, each byte escaped */
 #define ERROR_BODY_MAX 4096
+#define ADDRESS_MAX 1024
+#define ADDRESSES_MAX 8
 #define OBJECT_MAX (UINT64_C(64) << 30) /* bytes, as of limits.body_bytes */
 #define RATE_MIN 4096 /* bytes/s; below it, for the time of store.s3_timeout, an attempt ends */
 #define TIMEOUTS_MAX 12
@@ -49,9 +48,6 @@
 #define BREAKER_WEIGHT 16
 #define BREAKER_TIMEOUT 8 /* the weight of a request that got no answer; that of others is 1 */
 #define BREAKER_OPEN_NS NS_PER_S
-#define PROBE_NS (500 * NS_PER_MS)
-#define PROBES_MAX 4 /* at once, of a store that does not answer */
-#define PROBE_BODY_MAX 16384
 
 static_assert(CURL_AT_LEAST_VERSION(7, 87, 0), "of CURLOPT_CA_CACHE_TIMEOUT");
 
@@ -61,26 +57,23 @@ struct transfer {
 	CURL *easy;
 	struct s3_op *op;                     /* NULL: free */
 	struct curl_slist *headers, *resolve; /* resolve: the addresses of the endpoint */
-	XXH3_state_t *sum;                    /* of the content up to what has come */
 	size_t put;                           /* put: bytes that libcurl has taken */
 	curl_off_t moved;                     /* bytes of both directions so far */
 	uint64_t moved_ns;                    /* when the last ones did */
-	bool is_silent;                       /* it ended because of that */
-	int err;                              /* of this side: no memory, or no room for the file */
+	int err;                              /* of this side: no memory, or no room in `body` */
 };
 
 /*
  * While a store is away, requests fail at once and do not wait for it. The breaker opens when all
  * requests have failed for BREAKER_OPEN_NS, and their failures weigh BREAKER_WEIGHT together. So
- * neither a blip nor a pause of this process opens it. Any success closes it: while it is open, the
- * client tries the store every PROBE_NS. Reads and writes have a breaker each, because a store may
- * fail at one of them only. Zeroed: closed.
+ * neither a blip nor a pause of this process opens it. Any success closes it, such as that of a
+ * probe. Reads and writes have a breaker each, because a store may fail at one of them only.
+ * Zeroed: closed.
  */
 struct breaker {
 	uint64_t weight;   /* of the failures since the last success */
 	uint64_t first_ns; /* when the first of these requests began */
 	bool is_open;
-	uint64_t probe_ns; /* when the next probe is due, while it is open */
 };
 
 /* A client, with what its own thread needs. */
@@ -105,10 +98,11 @@ struct client {
 	/* Set before the last operations are taken under the lock. */
 	_Atomic bool is_stopping;
 	/* of the client's thread */
-	struct s3_address address; /* of the endpoint, unless that is an address itself */
-	uint64_t moved_ns;         /* when it changed */
+	char address[ADDRESS_MAX]; /* of the endpoint: "HOST:PORT:ADDRESS,..."; "": in its URL */
+	int resolver_fd;           /* -1: there is no process that looks it up again */
+	bool is_asked;
+	uint64_t moved_ns; /* when it changed */
 	struct breaker breaker[S3_SIDES];
-	unsigned probes[S3_SIDES]; /* in flight */
 	struct random random;
 };
 
@@ -131,46 +125,119 @@ static struct {
 #undef X
 } curl;
 
+/* Sets the pointer. Returns whether the library has the function. */
+static bool load(void *library, const char *name, void *pointer)
+{
+	void *function = dlsym(library, name);
+
+	memcpy(pointer, &function, sizeof function); /* POSIX: both kinds have the same size */
+	return function;
+}
+
 /* Loads and initialises the library, which stays loaded. Returns 0, or -ENOENT with the reason
  * logged. */
 static int load_curl(void)
 {
-	static const struct {
-		const char *name;
-		void *field;
-	} functions[] = {
-#define X(name) { "curl_" #name, &curl.name },
-		CURL_FUNCTIONS(X)
-#undef X
-	};
 	void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
+	bool is_loaded = library;
 
-	for (size_t i = 0; library && i < COUNT_OF(functions); i++) {
-		void *function = dlsym(library, functions[i].name);
-
-		/* POSIX: both kinds of pointers have the same size. */
-		memcpy(functions[i].field, &function, sizeof function);
-		if (!function)
-			library = NULL;
-	}
-	if (library && curl.global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK)
+#define X(name) is_loaded = is_loaded && load(library, "curl_" #name, &curl.name);
+	CURL_FUNCTIONS(X)
+#undef X
+	if (is_loaded && curl.global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK)
 		return 0;
 	log_error("store.kind = s3 needs libcurl 7.87 or later, which cannot be loaded: %s",
-	          library ? "it has no memory" : dlerror());
+	          is_loaded ? "it has no memory" : dlerror());
 	return -ENOENT;
+}
+
+/* ---- where the endpoint's name leads ---- */
+
+/* Writes the addresses as libcurl reads them; "" if that fails. Returns 0 or as getaddrinfo(3). */
+static int look_up(const struct conf_endpoint *e, char line[ADDRESS_MAX])
+{
+	const struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM };
+	struct addrinfo *list;
+	char host[NI_MAXHOST];
+	struct text t;
+	unsigned n = 0;
+	int code = getaddrinfo(e->host, NULL, &hints, &list);
+
+	line[0] = '\0';
+	if (code)
+		return code;
+	text_init(&t, line, ADDRESS_MAX);
+	text_printf(&t, "%s:%u:", e->host, e->port);
+	for (const struct addrinfo *ai = list; ai && n < ADDRESSES_MAX; ai = ai->ai_next)
+		if (getnameinfo(ai->ai_addr, ai->ai_addrlen, host, sizeof host, NULL, 0,
+		                NI_NUMERICHOST) == 0)
+			text_printf(&t, ai->ai_family == AF_INET6 ? "%s[%s]" : "%s%s",
+			            n++ ? "," : "", host);
+	freeaddrinfo(list);
+	if (n > 0 && !t.overflowed)
+		return 0;
+	line[0] = '\0';
+	return EAI_NONAME;
+}
+
+/* The sandbox has no resolver, and a name server may be silent for seconds. So a process without
+ * the sandbox, forked before, looks the name up when it is asked. It can be asked nothing else. */
+static void resolve(void *endpoint)
+{
+	char ask, line[ADDRESS_MAX];
+	ssize_t n = 1;
+
+	while (n > 0 && recv(0, &ask, 1, 0) == 1) {
+		(void)look_up(endpoint, line);
+		n = send(0, line, strlen(line) + 1, MSG_NOSIGNAL);
+	}
+}
+
+/* Looks the name up, and starts the process, which ends when resolver_fd is closed. Returns 0, or
+ * -errno with the reason logged. Blocks; before any thread starts. */
+static int find_address(struct client *c)
+{
+	int code = look_up(&c->endpoint, c->address);
+
+	if (code) {
+		log_error("store.s3_endpoint: cannot look up %s: %s", c->endpoint.host,
+		          gai_strerror(code));
+		return -EHOSTUNREACH;
+	}
+	c->resolver_fd = opener_fork("darkroomd-dns", resolve, &c->endpoint);
+	return c->resolver_fd < 0 ? c->resolver_fd : 0;
+}
+
+/* Asks the process, unless it has not answered yet. */
+static void ask_address(struct client *c)
+{
+	if (c->resolver_fd >= 0 && !c->is_asked)
+		c->is_asked = send(c->resolver_fd, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
+}
+
+/* Takes its answer if that has come. */
+static void take_address(struct client *c)
+{
+	char line[ADDRESS_MAX];
+	ssize_t n = c->is_asked ? recv(c->resolver_fd, line, sizeof line, MSG_DONTWAIT) : 0;
+
+	if (n <= 0)
+		return;
+	c->is_asked = false;
+	if (!line[0] || strcmp(line, c->address) == 0)
+		return;
+	memcpy(c->address, line, (size_t)n);
+	c->moved_ns = clock_ns();
+	log_notice("store: the endpoint has moved to %s", c->address);
 }
 
 /* ---- operations ---- */
 
-/* Releases what an attempt has received, before another one. */
+/* Releases what an attempt has received. */
 static void reset(struct s3_op *op)
 {
 	size_t body_max = op->body_max > ERROR_BODY_MAX ? op->body_max : ERROR_BODY_MAX;
 
-	if (op->fd >= 0)
-		close(op->fd);
-	op->fd = -1;
-	op->length = 0;
 	text_fini(&op->body);
 	text_init_growable(&op->body, body_max + 1);
 }
@@ -237,7 +304,6 @@ void s3_client_submit(struct s3_client *shared, struct s3_op *op)
 		                               [S3_DELETE] = &c->shared.counters.deletes,
 		                               [S3_LIST] = &c->shared.counters.lists };
 
-	op->fd = -1;
 	op->err = 0;
 	op->attempts = 0;
 	op->etag[0] = '\0';
@@ -262,9 +328,8 @@ static void run_done(struct s3_op *op)
 
 void s3_client_run(struct s3_client *c, struct s3_op *ops, size_t count)
 {
-	sem_t ended;
-
 	size_t started = 0;
+	sem_t ended;
 
 	sem_init(&ended, 0, 0);
 	for (size_t i = 0; i < count; i++) {
@@ -282,43 +347,26 @@ void s3_client_run(struct s3_client *c, struct s3_op *ops, size_t count)
 
 /* ---- the request ---- */
 
-/* Writes the escaped path of a key, with its bucket. */
-static void write_path(const struct client *c, const char *key, struct text *path)
+/* Appends the escaped path of a key with its bucket, and the query of a list. Its names stand in
+ * order, as they must be signed. */
+static void write_target(const struct client *c, const struct s3_op *op, struct text *url)
 {
-	text_puts(path, "/");
-	s3_escape(path, c->conf.s3_bucket, false);
-	if (!*key)
+	text_puts(url, "/");
+	s3_escape(url, c->conf.s3_bucket, false);
+	if (op->verb != S3_LIST) {
+		text_puts(url, "/");
+		s3_escape(url, c->conf.s3_prefix, true);
+		s3_escape(url, op->key, true);
 		return;
-	text_puts(path, "/");
-	s3_escape(path, c->conf.s3_prefix, true);
-	s3_escape(path, key, true);
-}
-
-/* The names stand in order, as they must be signed. */
-static void write_query(const struct client *c, const struct s3_op *op, struct text *query)
-{
-	text_printf(query, "list-type=2&max-keys=%u&prefix=", op->max);
-	s3_escape(query, c->conf.s3_prefix, false);
-	s3_escape(query, op->key, false);
-	if (!op->after)
+	}
+	text_printf(url, "?list-type=2&max-keys=%u&prefix=", op->max);
+	s3_escape(url, c->conf.s3_prefix, false);
+	s3_escape(url, op->key, false);
+	if (!*op->after)
 		return;
-	text_puts(query, "&start-after=");
-	s3_escape(query, c->conf.s3_prefix, false);
-	s3_escape(query, op->after, false);
-}
-
-static int add_line(struct transfer *t, const char *name, const char *value)
-{
-	char line[HEADER_LINE_MAX];
-	int n = snprintf(line, sizeof line, "%s:%s%s", name, *value ? " " : "", value);
-	struct curl_slist *list =
-		n > 0 && (size_t)n < sizeof line ? curl.slist_append(t->headers, line) : NULL;
-
-	explicit_bzero(line, sizeof line);
-	if (!list)
-		return -ENOMEM;
-	t->headers = list;
-	return 0;
+	text_puts(url, "&start-after=");
+	s3_escape(url, c->conf.s3_prefix, false);
+	s3_escape(url, op->after, false);
 }
 
 static const char *method_of(const struct s3_op *op)
@@ -326,25 +374,18 @@ static const char *method_of(const struct s3_op *op)
 	return op->verb == S3_PUT ? "PUT" : op->verb == S3_DELETE ? "DELETE" : "GET";
 }
 
-/* Headers stand in order, as they must be signed. "": without the header. */
-static void add_header(struct s3_request *r, const char *name, const char *value)
+/* "": without the header. */
+static void add_header(struct text *lines, const char *name, const char *value)
 {
 	if (*value)
-		r->header[r->header_count++] = (struct s3_header){ name, value };
+		text_printf(lines, "%s:%s\n", name, value);
 }
 
-/* Signs the request and lists its headers. */
-static int add_headers(struct transfer *t, const struct s3_keys *keys, const char *path,
-                       const char *query)
+/* Writes the headers that are signed, in order, and signs them. */
+static bool sign(const struct client *c, const struct s3_op *op, const struct s3_keys *keys,
+                 const char *target, struct text *lines, char authorization[S3_AUTHORIZATION_MAX])
 {
-	const struct client *c = t->client;
-	const struct s3_op *op = t->op;
-	char date[S3_DATE_MAX], authorization[S3_AUTHORIZATION_MAX],
-		hash[S3_HASH_MAX] = S3_UNSIGNED;
-	struct s3_header header[HEADERS_MAX];
-	struct s3_request request = { c->conf.s3_region, method_of(op), path, query,
-		                      c->host,           header,        0,    hash };
-	int err = 0;
+	char date[S3_DATE_MAX], hash[S3_HASH_MAX] = S3_UNSIGNED, sum[CHECKSUM_LENGTH + 1] = "";
 
 	s3_date(time(NULL), date);
 	/* The store refuses content that has another hash. With the SHA instructions of today's
@@ -352,23 +393,43 @@ static int add_headers(struct transfer *t, const struct s3_keys *keys, const cha
 	 * entity tag. */
 	if (op->verb == S3_PUT)
 		s3_hash(op->piece, op->piece_count, hash);
-	add_header(&request, "host", c->host);
-	add_header(&request, op->match[0] == '*' ? "if-none-match" : "if-match", op->match);
-	add_header(&request, "x-amz-content-sha256", hash);
-	add_header(&request, "x-amz-date", date);
-	add_header(&request, SUM_HEADER, op->verb == S3_PUT ? op->sum : "");
-	add_header(&request, "x-amz-security-token", keys->session);
-	if (!s3_sign(keys, &request, date, authorization))
-		return -EINVAL;
-	for (unsigned i = 1; i < request.header_count && !err;
-	     i++) /* libcurl writes the first one, "host" */
-		err = add_line(t, header[i].name, header[i].value);
-	if (!err)
-		err = add_line(t, "authorization", authorization);
-	if (!err && op->verb == S3_PUT)
-		err = add_line(t, "content-type", "application/octet-stream");
-	/* libcurl would wait for a "100 Continue". */
-	return err ? err : add_line(t, "expect", "");
+	if (op->verb == S3_PUT && op->piece_count == 1)
+		checksum_of(op->piece->iov_base, op->piece->iov_len, sum);
+	add_header(lines, "host", c->host);
+	add_header(lines, op->match[0] == '*' ? "if-none-match" : "if-match", op->match);
+	add_header(lines, "x-amz-content-sha256", hash);
+	add_header(lines, "x-amz-date", date);
+	add_header(lines, SUM_HEADER, sum);
+	add_header(lines, "x-amz-security-token", keys->session);
+	return !lines->overflowed && s3_sign(keys,
+	                                     &(struct s3_request){ c->conf.s3_region, method_of(op),
+	                                                           target, lines->data, hash },
+	                                     date, authorization);
+}
+
+/* Lists the headers of the request. Returns 0 or -errno. */
+static int add_headers(struct transfer *t, const struct s3_keys *keys, const char *target)
+{
+	char data[S3_HEADERS_MAX], authorization[S3_AUTHORIZATION_MAX] = "", *rest = NULL;
+	struct text lines;
+
+	text_init(&lines, data, sizeof data);
+	bool is_signed = sign(t->client, t->op, keys, target, &lines, authorization);
+
+	add_header(&lines, "authorization", authorization);
+	add_header(&lines, "content-type", t->op->verb == S3_PUT ? "application/octet-stream" : "");
+	text_puts(&lines, "expect:\n"); /* libcurl would wait for a "100 Continue" */
+	int err = is_signed && !lines.overflowed ? 0 : -EINVAL;
+
+	(void)strtok_r(data, "\n", &rest); /* "host", which libcurl writes */
+	for (char *line; !err && (line = strtok_r(NULL, "\n", &rest));) {
+		struct curl_slist *list = curl.slist_append(t->headers, line);
+
+		err = list ? 0 : -ENOMEM;
+		t->headers = list ? list : t->headers;
+	}
+	explicit_bzero(data, sizeof data);
+	return err;
 }
 
 /* For CURLOPT_READFUNCTION: the next bytes of what is put. */
@@ -413,11 +474,42 @@ static int on_progress(void *arg, curl_off_t total, curl_off_t got, curl_off_t t
 	if (got + sent != t->moved)
 		t->moved_ns = now;
 	t->moved = got + sent;
-	t->is_silent = now - t->moved_ns > t->client->conf.s3_timeout_ms * NS_PER_MS;
-	return t->is_silent;
+	return now - t->moved_ns > t->client->conf.s3_timeout_ms * NS_PER_MS;
 }
 
-static size_t on_body(char *data, size_t one, size_t size, void *arg);
+static long status_of(const struct transfer *t)
+{
+	long status = 0;
+
+	curl.easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
+	return status;
+}
+
+/* Returns whether the body is what was asked for. 206: a part of it (RFC 9110, 15.3.7). */
+static bool is_content(const struct transfer *t)
+{
+	long status = status_of(t);
+
+	return status == 200 || (status == 206 && t->op->part_max);
+}
+
+/* For CURLOPT_WRITEFUNCTION; arg: the transfer. */
+static size_t on_body(char *data, size_t one, size_t size, void *arg)
+{
+	struct transfer *t = arg;
+	struct s3_op *op = t->op;
+	bool has_content = is_content(t) && side_of(op) == S3_READS;
+	size_t room = (has_content ? op->body_max : ERROR_BODY_MAX) - op->body.length;
+
+	(void)one;
+	if (size > room && has_content)
+		t->err = -EFBIG;
+	else /* of the page of a proxy, the beginning will do */
+		text_put(&op->body, data, size < room ? size : room);
+	if (op->body.overflowed)
+		t->err = -ENOMEM;
+	return t->err ? 0 : size; /* 0: libcurl ends the transfer */
+}
 
 /* Sets the options; a handle that libcurl cannot set up has no memory. */
 static int set_options(struct transfer *t, const char *url)
@@ -447,7 +539,6 @@ static int set_options(struct transfer *t, const char *url)
 	SET(PRIVATE, (char *)t);
 	SET(WRITEFUNCTION, on_body);
 	SET(WRITEDATA, t);
-	SET(FILETIME, 1L);
 	SET(CONNECTTIMEOUT_MS, timeout_ms / 2);
 	SET(NOPROGRESS, 0L);
 	SET(XFERINFOFUNCTION, on_progress);
@@ -491,30 +582,22 @@ static int prepare(struct transfer *t, const struct s3_keys *keys)
 {
 	struct client *c = t->client;
 	const struct s3_op *op = t->op;
-	char path_data[URL_MAX], query_data[URL_MAX], url_data[2 * URL_MAX];
-	struct text path, query, url;
+	char data[URL_MAX];
+	struct text url;
 
 	t->moved = 0;
 	t->moved_ns = op->began_ns;
-	if (op->content)
-		XXH3_copyState(t->sum, op->content);
-	else
-		XXH3_128bits_reset(t->sum);
-	text_init(&path, path_data, sizeof path_data);
-	text_init(&query, query_data, sizeof query_data);
-	text_init(&url, url_data, sizeof url_data);
-	write_path(c, op->verb == S3_LIST ? "" : op->key, &path);
-	if (op->verb == S3_LIST)
-		write_query(c, op, &query);
-	text_printf(&url, "%s%s%s%s", c->base, path_data, query.length ? "?" : "", query_data);
-	int err = path.overflowed || query.overflowed || url.overflowed ? -EINVAL : 0;
+	text_init(&url, data, sizeof data);
+	text_puts(&url, c->base);
+	write_target(c, op, &url);
+	int err = url.overflowed ? -EINVAL : 0;
 
-	if (c->address.line[0])
-		t->resolve = curl.slist_append(NULL, c->address.line);
+	if (c->address[0])
+		t->resolve = curl.slist_append(NULL, c->address);
 	if (!err)
-		err = add_headers(t, keys, path_data, query_data);
+		err = add_headers(t, keys, data + strlen(c->base));
 	if (!err)
-		err = set_options(t, url_data);
+		err = set_options(t, data);
 	return err ? err : set_upload(t);
 }
 
@@ -533,80 +616,26 @@ static void take_field(const struct transfer *t, const char *name, char *value, 
 		value[0] = '\0';
 }
 
-static size_t break_off(struct transfer *t, int err)
+/* The same of a date. 0: there is none. */
+static time_t take_date(const struct transfer *t, const char *name)
 {
-	t->err = err;
-	return 0; /* libcurl ends the transfer */
-}
+	char date[64];
 
-static long status_of(const struct transfer *t)
-{
-	long status = 0;
+	take_field(t, name, date, sizeof date);
+	time_t when = curl.getdate(date, NULL);
 
-	curl.easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
-	return status;
-}
-
-/* Returns whether the body is what was asked for. 206: a part of it (RFC 9110, 15.3.7). */
-static bool is_content(const struct transfer *t)
-{
-	long status = status_of(t);
-
-	return status == 200 || (status == 206 && t->op->part_max);
-}
-
-int s3_write_memory(int *fd, const char *data, size_t size)
-{
-	if (*fd < 0)
-		*fd = memfd_create("s3", MFD_CLOEXEC);
-	return *fd < 0 ? -errno : directory_write_all(*fd, data, size);
-}
-
-static size_t to_file(struct transfer *t, const char *data, size_t size)
-{
-	struct s3_op *op = t->op;
-
-	if (op->length > op->part_max)
-		return break_off(t, -EFBIG);
-	int err = s3_write_memory(&op->fd, data, size);
-
-	return err ? break_off(t, err) : size;
-}
-
-/* For CURLOPT_WRITEFUNCTION; arg: the transfer. */
-static size_t on_body(char *data, size_t one, size_t size, void *arg)
-{
-	struct transfer *t = arg;
-	struct s3_op *op = t->op;
-	bool has_content = is_content(t) && side_of(op) == S3_READS;
-
-	(void)one;
-	if (has_content && op->verb == S3_GET) {
-		op->length += size;
-		XXH3_128bits_update(t->sum, data, size);
-	}
-	if (has_content && op->verb == S3_GET && !op->body_max)
-		return to_file(t, data, size);
-	size_t room = (has_content ? op->body_max : ERROR_BODY_MAX) - op->body.length;
-
-	if (size > room && has_content)
-		return break_off(t, -EFBIG);
-	/* Of the page of a proxy, the beginning will do. */
-	text_put(&op->body, data, size < room ? size : room);
-	return op->body.overflowed ? break_off(t, -ENOMEM) : size;
+	return when > 0 ? when : 0;
 }
 
 /* Sets what the answer is of the object. Returns whether that is what was asked for. */
 static bool is_part(const struct transfer *t)
 {
 	struct s3_op *op = t->op;
-	uint64_t first, last, total;
+	uint64_t first, last, total, length = op->body.length;
 	char range[96], more;
 
-	if (op->length == 0 && !op->body_max)
-		return false; /* no image or variant is empty */
 	if (status_of(t) == 200) {
-		op->total = op->length;
+		op->total = length;
 		return op->at == 0;
 	}
 	take_field(t, "Content-Range", range, sizeof range); /* RFC 9110, 14.4 */
@@ -615,48 +644,30 @@ static bool is_part(const struct transfer *t)
 		return false;
 	op->total = total;
 	return first == op->at && last < total && total <= OBJECT_MAX &&
-	       last - first + 1 == op->length && (op->length == op->part_max || last + 1 == total);
+	       last - first + 1 == length && (length == op->part_max || last + 1 == total);
 }
 
 /* Returns 0 if the content is what was asked for, or as judge(). */
 static int judge_content(const struct transfer *t)
 {
-	struct s3_op *op = t->op;
-	char sum[CHECKSUM_LENGTH + 1];
+	const struct s3_op *op = t->op;
+	char sum[CHECKSUM_LENGTH + 1], own[CHECKSUM_LENGTH + 1];
 
 	if (!is_part(t))
 		return S3_DAMAGED;
 	if (op->judge)
-		return op->judge(op, t->sum);
-	take_field(t, SUM_HEADER, op->sum, sizeof op->sum);
-	checksum_write(t->sum, sum);
-	return strcmp(sum, op->sum) == 0 ? 0 : S3_DAMAGED;
-}
-
-/* Returns whether the answer is the list that was asked for. */
-static bool is_list(const struct transfer *t)
-{
-	const struct s3_op *op = t->op;
-	const char *of_all = t->client->conf.s3_prefix;
-	char prefix[CONF_TEXT_MAX + S3_KEY_MAX], after[CONF_TEXT_MAX + S3_NAME_MAX] = "";
-
-	snprintf(prefix, sizeof prefix, "%s%s", of_all, op->key);
-	if (op->after)
-		snprintf(after, sizeof after, "%s%s", of_all, op->after);
-	return s3_list_is_right(op->body.data, op->body.length, prefix, after);
+		return op->judge(op);
+	take_field(t, SUM_HEADER, sum, sizeof sum);
+	checksum_of(op->body.data, op->body.length, own);
+	return strcmp(sum, own) == 0 ? 0 : S3_DAMAGED;
 }
 
 /* ---- the store's clock ---- */
 
-/* A store refuses a request that was signed by a clock that is 15 minutes off. So an answer that
- * tells much more is wrong, and images would end by it. */
-static bool is_usable(int64_t skew)
-{
-	return skew >= -S3_SKEW_MAX_S && skew <= S3_SKEW_MAX_S;
-}
-
 /* An answer is written between its request and its end, which bounds the store's clock. Only an
- * answer that came soon tells that the clocks agree. */
+ * answer that came soon tells that the clocks agree. A store refuses a request that was signed by a
+ * clock that is 15 minutes off. So an answer that tells more than S3_SKEW_MAX_S is wrong, and
+ * images would end by it. */
 static void note_skew(struct client *c, const struct s3_op *op)
 {
 	time_t now = time(NULL), took = (time_t)((clock_ns() - op->began_ns) / NS_PER_S) + 1;
@@ -666,25 +677,25 @@ static void note_skew(struct client *c, const struct s3_op *op)
 		skew = least;
 	else if (most < -S3_SKEW_S)
 		skew = most;
-	if (op->date <= 0 || (!skew && took > 2))
+	if (!op->date || (!skew && took > 2))
 		return;
-	int64_t old = atomic_exchange(&c->shared.skew_s, skew);
+	uint64_t off = (uint64_t)(skew < 0 ? -skew : skew),
+		 old = atomic_exchange(&c->shared.counters.skew_s, off);
+	bool is_usable = off <= S3_SKEW_MAX_S;
 
-	atomic_store(&c->shared.counters.skew_s, (uint64_t)(skew < 0 ? -skew : skew));
-	if (skew && !old)
-		log_warning("store: this node's clock is %" PRId64 " s %s that of %s; ends of "
+	atomic_store(&c->shared.skew_s, is_usable ? skew : 0);
+	if (off && !old)
+		log_warning("store: this node's clock is %" PRIu64 " s %s that of %s; ends of "
 		            "images are by the latter%s",
-		            skew < 0 ? -skew : skew, skew < 0 ? "ahead of" : "behind", c->base,
-		            is_usable(skew) ? "" : " only if that is at most a day");
-	else if (old && !skew)
+		            off, skew < 0 ? "ahead of" : "behind", c->base,
+		            is_usable ? "" : " only if that is at most a day");
+	else if (old && !off)
 		log_notice("store: this node's clock agrees with that of %s again", c->base);
 }
 
 int64_t s3_client_skew(const struct s3_client *c)
 {
-	int64_t skew = c ? atomic_load_explicit(&c->skew_s, memory_order_relaxed) : 0;
-
-	return is_usable(skew) ? skew : 0;
+	return c ? atomic_load_explicit(&c->skew_s, memory_order_relaxed) : 0;
 }
 
 /* ---- verdicts ---- */
@@ -728,7 +739,10 @@ static int judge_good(const struct transfer *t)
 	if (op->verb == S3_DELETE)
 		return 0;
 	if (op->verb == S3_LIST)
-		return is_list(t) ? 0 : S3_DAMAGED;
+		return s3_list_is_right(op->body.data, op->body.length, t->client->conf.s3_prefix,
+		                        op->key, op->after)
+		               ? 0
+		               : S3_DAMAGED;
 	if (!op->etag[0]) /* it is of no object */
 		return S3_DAMAGED;
 	return op->verb == S3_GET ? judge_content(t) : 0;
@@ -747,8 +761,8 @@ static enum verdict judge_answer(struct transfer *t)
 	if (strncmp(op->etag, "W/", 2) ==
 	    0) /* of a proxy; only strong ones match (RFC 9110, 8.8.3) */
 		memmove(op->etag, op->etag + 2, sizeof op->etag - 2);
-	take_field(t, "Date", what, sizeof what);
-	op->date = curl.getdate(what, NULL);
+	op->date = take_date(t, "Date");
+	op->modified = take_date(t, "Last-Modified");
 	note_skew(t->client, op);
 	if (is_good) {
 		op->err = judge_good(t);
@@ -775,10 +789,7 @@ static enum verdict judge_answer(struct transfer *t)
 static enum verdict judge(struct transfer *t, CURLcode result)
 {
 	struct s3_counters *counters = &t->client->shared.counters;
-	curl_off_t modified = -1;
 
-	curl.easy_getinfo(t->easy, CURLINFO_FILETIME_T, &modified);
-	t->op->modified = modified > 0 ? (time_t)modified : 0;
 	t->op->err = t->err;
 	if (t->err)
 		return DONE;
@@ -793,87 +804,37 @@ static enum verdict judge(struct transfer *t, CURLcode result)
 
 /* ---- a store that is away ---- */
 
-/* Note the result of a request. Return whether the breaker has closed, or opened. */
-static bool breaker_succeeded(struct breaker *b)
+/* Notes the result of a request. weight: of a failure; 0: it has succeeded. Returns whether the
+ * breaker has opened or closed. */
+static bool breaker_note(struct breaker *b, unsigned weight, uint64_t began_ns, uint64_t now_ns)
 {
 	bool was_open = b->is_open;
 
-	b->is_open = false;
-	b->weight = 0;
-	return was_open;
-}
-
-static bool breaker_failed(struct breaker *b, unsigned weight, uint64_t began_ns, uint64_t now_ns)
-{
-	if (b->weight == 0)
+	if (!b->weight)
 		b->first_ns = began_ns;
-	b->weight += weight;
-	if (b->is_open || b->weight < BREAKER_WEIGHT || now_ns - b->first_ns < BREAKER_OPEN_NS)
-		return false;
-	b->is_open = true;
-	b->probe_ns = now_ns;
-	return true;
+	b->weight = weight ? b->weight + weight : 0;
+	b->is_open = weight && (was_open || (b->weight >= BREAKER_WEIGHT &&
+	                                     now_ns - b->first_ns >= BREAKER_OPEN_NS));
+	return b->is_open != was_open;
 }
 
-static const char *const done_by[S3_SIDES] = { [S3_READS] = "read", [S3_WRITES] = "written" };
-
-static void note_success(struct client *c, enum s3_side side)
+static void note_result(struct client *c, const struct s3_op *op, unsigned weight)
 {
-	if (!breaker_succeeded(&c->breaker[side]))
-		return;
-	atomic_store(&c->shared.counters.is_away[side], false);
-	log_notice("store: %s answers again; serving where it is %s", c->base, done_by[side]);
-}
-
-static void note_failure(struct client *c, const struct s3_op *op, CURLcode result)
-{
+	struct s3_counters *counters = &c->shared.counters;
 	enum s3_side side = side_of(op);
-	unsigned weight = result == CURLE_OPERATION_TIMEDOUT ? BREAKER_TIMEOUT : 1;
+	const char *done = side == S3_READS ? "read" : "written";
 
-	if (!breaker_failed(&c->breaker[side], weight, op->began_ns, clock_ns()))
+	if (!breaker_note(&c->breaker[side], weight, op->began_ns, clock_ns()))
 		return;
-	if (!s3_is_away(&c->shared.counters)) /* otherwise it is the same outage */
-		counter_add_shared(&c->shared.counters.outages);
-	atomic_store(&c->shared.counters.is_away[side], true);
-	log_error("store: %s does not answer as it should; responding 503 where it is %s, and "
-	          "trying again every %d ms",
-	          c->base, done_by[side], (int)(PROBE_NS / NS_PER_MS));
-}
-
-static void probe_done(struct s3_op *op)
-{
-	struct client *c = op->arg;
-
-	c->probes[side_of(op)]--;
-	text_fini(&op->body);
-	free(op);
-}
-
-/* Asks the store for a list of one key, or puts S3_PROBE. Its success ends the outage of the side.
- */
-static void probe(struct client *c, enum s3_side side)
-{
-	static const struct iovec content = { (void *)(uintptr_t)S3_PROBE_DATA,
-		                              sizeof S3_PROBE_DATA - 1 };
-	struct s3_op *op = c->probes[side] < PROBES_MAX ? malloc(sizeof *op) : NULL;
-
-	s3_address_ask(&c->address);
-	if (!op)
-		return;
-	*op = (struct s3_op){ .verb = side == S3_WRITES ? S3_PUT : S3_LIST,
-		              .piece = &content,
-		              .piece_count = 1,
-		              .max = 1,
-		              .body_max = PROBE_BODY_MAX,
-		              .is_once = true,
-		              .done = probe_done,
-		              .arg = c };
-	if (side == S3_WRITES) {
-		strcpy(op->key, S3_PROBE);
-		checksum_of(content.iov_base, content.iov_len, op->sum);
-	}
-	c->probes[side]++;
-	s3_client_submit(&c->shared, op);
+	if (weight && !s3_is_away(counters)) /* otherwise it is the same outage */
+		counter_add_shared(&counters->outages);
+	atomic_store(&counters->is_away[side], weight != 0);
+	if (weight)
+		log_error("store: %s does not answer as it should; responding 503 where it is %s, "
+		          "and trying again every %d ms",
+		          c->base, done, S3_PROBE_MS);
+	else
+		log_notice("store: %s answers again; serving where it is %s", c->base, done);
 }
 
 /* ---- attempts ---- */
@@ -884,7 +845,7 @@ static void try_later(struct client *c, struct s3_op *op)
 	uint64_t now = clock_ns(), longest = BACKOFF_NS << (op->attempts - 1);
 	int err = op->err;
 
-	if (op->attempts < S3_ATTEMPTS_MAX && now < op->end_ns && !op->is_once) {
+	if (op->attempts < S3_ATTEMPTS_MAX && now < op->end_ns && !op->is_probe) {
 		longest = longest < BACKOFF_MAX_NS ? longest : BACKOFF_MAX_NS;
 		op->due_ns = now + random_next(&c->random) % longest;
 		counter_add_shared(&c->shared.counters.retried);
@@ -901,20 +862,20 @@ static void end(struct transfer *t, CURLcode result)
 	struct s3_op *op = t->op;
 
 	curl.multi_remove_handle(c->multi, t->easy);
-	if (result == CURLE_ABORTED_BY_CALLBACK && t->is_silent)
+	if (result == CURLE_ABORTED_BY_CALLBACK) /* on_progress() */
 		result = CURLE_OPERATION_TIMEDOUT;
 	enum verdict verdict = judge(t, result);
 
-	if (op->err)
+	if (op->err || side_of(op) == S3_WRITES)
 		reset(op);
 	curl.slist_free_all(t->headers);
 	curl.slist_free_all(t->resolve);
 	t->headers = t->resolve = NULL;
 	t->op = NULL;
 	if (verdict == GONE)
-		note_failure(c, op, result);
+		note_result(c, op, result == CURLE_OPERATION_TIMEDOUT ? BREAKER_TIMEOUT : 1);
 	else if (!t->err)
-		note_success(c, side_of(op));
+		note_result(c, op, 0);
 	if (verdict == DONE)
 		finish(c, op, op->err);
 	else
@@ -927,6 +888,8 @@ static void start(struct transfer *t, struct s3_op *op)
 	struct s3_keys keys;
 
 	t->op = op;
+	if (op->is_probe && c->breaker[side_of(op)].is_open)
+		ask_address(c);
 	op->attempts++;
 	op->began_ns = clock_ns();
 	pthread_mutex_lock(&c->lock);
@@ -954,23 +917,7 @@ static bool is_refused(const struct client *c, const struct s3_op *op)
 {
 	if (op->verb == S3_PUT && !atomic_load(&c->shared.is_fit) && strcmp(op->key, S3_PROBE) != 0)
 		return true;
-	return c->breaker[side_of(op)].is_open && op->done != probe_done;
-}
-
-/* Starts the probes that are due. Lowers *next_ns to the time of the next one. */
-static void probe_due(struct client *c, uint64_t now, uint64_t *next_ns)
-{
-	for (enum s3_side side = 0; side < S3_SIDES; side++) {
-		struct breaker *b = &c->breaker[side];
-
-		if (!b->is_open)
-			continue;
-		if (now >= b->probe_ns) {
-			b->probe_ns = now + PROBE_NS;
-			probe(c, side);
-		}
-		*next_ns = b->probe_ns < *next_ns ? b->probe_ns : *next_ns;
-	}
+	return c->breaker[side_of(op)].is_open && !op->is_probe;
 }
 
 /* Starts what is due and has a handle. Returns the ms until something else is due. */
@@ -980,11 +927,7 @@ static int start_due(struct client *c)
 	struct transfer *t;
 	struct s3_op *op;
 
-	if (s3_address_take(&c->address)) {
-		c->moved_ns = now;
-		log_notice("store: the endpoint has moved to %s", c->address.line);
-	}
-	probe_due(c, now, &next_ns);
+	take_address(c);
 	while ((t = find_idle(c)) && (op = take_due(c, now, &next_ns))) {
 		if (!is_refused(c, op)) {
 			start(t, op);
@@ -1056,8 +999,6 @@ static void *run(void *arg)
 	return NULL;
 }
 
-/* ---- what others ask ---- */
-
 bool s3_is_away(const struct s3_counters *counters)
 {
 	return atomic_load(&counters->is_away[S3_READS]) ||
@@ -1105,9 +1046,7 @@ static int find_store(struct client *c)
 	snprintf(c->host, sizeof c->host, is_ipv6 ? "[%s]%s" : "%s%s", host, port);
 	snprintf(c->base, sizeof c->base, "%s://%s", c->endpoint.is_tls ? "https" : "http",
 	         c->host);
-	return network_parse_address(host, strlen(host), address)
-	               ? 0
-	               : s3_address_open(&c->address, &c->endpoint);
+	return network_parse_address(host, strlen(host), address) ? 0 : find_address(c);
 }
 
 /* Makes a handle for each connection. Returns 0 or -ENOMEM. */
@@ -1126,8 +1065,7 @@ static int make_transfers(struct client *c, unsigned count)
 
 		t->client = c;
 		t->easy = curl.easy_init();
-		t->sum = XXH3_createState();
-		if (!t->easy || !t->sum)
+		if (!t->easy)
 			return -ENOMEM;
 	}
 	return 0;
@@ -1144,7 +1082,7 @@ int s3_client_open(struct s3_client **out, const struct conf *conf)
 	c->shared.prefix_length = strlen(c->conf.s3_prefix);
 	pthread_mutex_init(&c->lock, NULL);
 	c->end = &c->first;
-	c->address.fd = -1;
+	c->resolver_fd = -1;
 	c->random = random_stream(clock_ns(), (uint64_t)getpid());
 	int err = load_curl();
 
@@ -1192,14 +1130,12 @@ void s3_client_close(struct s3_client *shared)
 	if (!c)
 		return;
 	s3_client_stop(shared);
-	for (unsigned i = 0; i < c->transfer_count; i++) {
-		XXH3_freeState(c->transfer[i].sum);
+	for (unsigned i = 0; i < c->transfer_count; i++)
 		curl.easy_cleanup(c->transfer[i].easy);
-	}
 	if (c->multi)
 		curl.multi_cleanup(c->multi);
-	if (c->address.fd >= 0)
-		close(c->address.fd);
+	if (c->resolver_fd >= 0)
+		close(c->resolver_fd);
 	free(c->transfer);
 	explicit_bzero(&c->keys, sizeof c->keys);
 	pthread_mutex_destroy(&c->lock);

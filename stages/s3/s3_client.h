@@ -6,8 +6,9 @@
  * has succeeded only if the store's answer is complete and says so, and content that was read has
  * the checksum that it was stored with. Otherwise it is tried again, after a random time that grows
  * (full jitter: M. Brooker, "Exponential Backoff and Jitter", 2015), until S3_ATTEMPTS_MAX or
- * the end of its time. While the store is away, operations fail at once, and the client tries the
- * store itself. Nothing is put but S3_PROBE until it is known that conditions of PUTs hold.
+ * the end of its time. While the store is away, operations fail at once but for those that probe
+ * it. Nothing is put but S3_PROBE until it is known that conditions of PUTs hold. What is read
+ * comes into memory.
  */
 #ifndef DARKROOM_S3_CLIENT_H
 #define DARKROOM_S3_CLIENT_H
@@ -23,7 +24,6 @@
 #include "base/text.h"
 #include "conf/conf.h"
 #include "s3_list.h"
-#include "store/checksum.h"
 
 #define S3_KEY_MAX 96
 #define S3_ATTEMPTS_MAX 6
@@ -31,6 +31,7 @@
 #define S3_AWAY (-EHOSTDOWN)  /* the store does not answer, or answers wrongly */
 #define S3_DAMAGED (-EBADMSG) /* the content is not what was stored */
 
+#define S3_PROBE_MS 500  /* between probes of a store that is away */
 #define S3_PROBE "probe" /* the key of an object that tells nothing */
 #define S3_PROBE_DATA "1\n"
 
@@ -43,26 +44,21 @@ struct s3_op {
 	/* of the caller, which keeps all of it until done() */
 	enum s3_verb verb;
 	char key[S3_KEY_MAX];      /* below store.s3_prefix; list: the prefix of keys */
-	const char *after;         /* list: only keys behind this one; borrowed, NULL: all */
+	const char *after;         /* list: only keys behind this one; borrowed, "": all */
 	unsigned max;              /* list: keys, at most 1000 */
 	const struct iovec *piece; /* put: the content; borrowed */
 	unsigned piece_count;
 	/* put, delete: "*": only if there is no such object; an entity tag: only if the object has
 	 * it (RFC 9110, 13.1); "": in any case */
 	char match[S3_ETAG_MAX];
-	/* put, and get of small objects: the checksum of the content, which the object has as
-	 * metadata; "": none */
-	char sum[CHECKSUM_LENGTH + 1];
-	/* get, list: of `body`; get: 0: into a file in memory, which a busy disk does not delay */
-	size_t body_max;
-	/* get: at most this many bytes from `at` on (RFC 9110, 14.2), to memory; 0: all */
+	size_t body_max; /* get, list: bytes of `body` */
+	/* get: at most this many bytes from `at` on (RFC 9110, 14.2); 0: all */
 	uint64_t at, part_max;
-	/* get: returns what has come: 0, S3_DAMAGED, which is tried again, or another error. sum:
-	 * of `content` and of what came. NULL: all of the object came, and must have the checksum
-	 * of its metadata. The client's thread. */
-	int (*judge)(const struct s3_op *op, const struct XXH3_state_s *sum);
-	struct XXH3_state_s *content; /* of what is in front; NULL: nothing. The caller's */
-	bool is_once;                 /* it is not tried again */
+	/* get: returns what has come: 0, S3_DAMAGED, which is tried again, or another error. NULL:
+	 * all of the object, which has the checksum of its metadata: it was put in one piece. The
+	 * client's thread. */
+	int (*judge)(const struct s3_op *op);
+	bool is_probe; /* it is tried once, also while the store is away */
 	void (*done)(struct s3_op *op);
 	void *arg;
 	/* results */
@@ -72,12 +68,10 @@ struct s3_op {
 	 * -EOPNOTSUPP */
 	int err;
 	char etag[S3_ETAG_MAX]; /* get, put: of the object, as the store wrote it */
-	int fd;                 /* get: the file, the caller's if err is 0, otherwise -1 */
-	uint64_t length;        /* get: bytes that came */
 	uint64_t total;         /* get: bytes of the object */
 	time_t modified;        /* get */
 	time_t date;            /* of the answer, by the store's clock */
-	struct text body;       /* get, list; also of errors: the caller calls text_fini() */
+	struct text body;       /* get, list without an error: the caller calls text_fini() */
 	/* private */
 	unsigned attempts;
 	uint64_t began_ns, due_ns; /* of this attempt; of the next one */
@@ -107,7 +101,7 @@ struct s3_client {
 };
 
 /* Makes the client, reads the keys of the account, and looks up the endpoint's addresses: also
- * while the store is away (s3_address.h). Returns 0, or -errno with the reason logged;
+ * while the store is away. Returns 0, or -errno with the reason logged;
  * s3_client_close() follows in any case. Main thread, before the sandbox is entered. */
 int s3_client_open(struct s3_client **out, const struct conf *conf);
 void s3_client_close(struct s3_client *c); /* NULL is ignored */
@@ -126,9 +120,6 @@ void s3_client_submit(struct s3_client *c, struct s3_op *op);
 /* Starts the operations that have a verb, and waits until all have ended; done() is the client's.
  * Any thread but its own. */
 void s3_client_run(struct s3_client *c, struct s3_op *ops, size_t count);
-
-/* Appends to a file in memory, which is made if *fd is -1. Returns 0 or -errno. */
-int s3_write_memory(int *fd, const char *data, size_t size);
 
 /* Returns whether reads or writes do not get an answer. Any thread. */
 bool s3_is_away(const struct s3_counters *counters);

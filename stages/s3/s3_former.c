@@ -16,7 +16,7 @@
 
 #define FILE_MAX (UINT64_C(1) << 30) /* bytes of a file that is copied: it is in memory */
 
-static atomic_bool has_none; /* of such files in the bucket. Relaxed: it only saves requests. */
+static atomic_bool has_none; /* of such files in the bucket; saves requests */
 
 static int note_key(const struct s3_listed *listed, void *arg)
 {
@@ -31,13 +31,8 @@ int s3_former_look(struct s3_client *c)
 	int err = s3_list_keys(c, S3_FORMER_FILES, 1, note_key, &has_some);
 
 	if (!err)
-		atomic_store_explicit(&has_none, !has_some, memory_order_relaxed);
+		atomic_store(&has_none, !has_some);
 	return err;
-}
-
-static bool are_none(void)
-{
-	return atomic_load_explicit(&has_none, memory_order_relaxed);
 }
 
 /* ---- one image ---- */
@@ -48,33 +43,14 @@ struct copying {
 	struct s3_op op[STORED_FILES_MAX];        /* of image.json, and then of info.file[] */
 	struct store_file file[STORED_FILES_MAX]; /* the same */
 	struct iovec piece[STORED_FILES_MAX];
-	char json_sum[CHECKSUM_LENGTH + 1];
+	char sum[CHECKSUM_LENGTH + 1]; /* of image.json */
 	struct text head;
 };
 
-static int judge_json(const struct s3_op *op, const struct XXH3_state_s *sum)
+/* What came is compared when image.json tells the checksums. */
+static int judge_none(const struct s3_op *op)
 {
-	struct stored_info info;
-
-	(void)sum;
-	return stored_info_read(&info, op->body.data, op->body.length) == 0 && info.has_record &&
-	                       stored_info_is_sound(&info, op->body.data,
-	                                            op->key + sizeof S3_IMAGES - 1)
-	               ? 0
-	               : S3_DAMAGED;
-}
-
-static int judge_file(const struct s3_op *op, const struct XXH3_state_s *of_content)
-{
-	char sum[CHECKSUM_LENGTH + 1];
-
-	checksum_write(of_content, sum);
-	return strcmp(sum, op->sum) == 0 ? 0 : S3_DAMAGED;
-}
-
-static int judge_none(const struct s3_op *op, const struct XXH3_state_s *sum)
-{
-	(void)op, (void)sum;
+	(void)op;
 	return 0;
 }
 
@@ -93,77 +69,81 @@ static int read_files(struct s3_client *c, struct copying *p)
 	int err = stored_info_read(&p->info, json->data, json->length);
 	unsigned count = p->info.file_count;
 
-	for (unsigned i = 0; i < count && !err; i++) {
-		struct stored_file *file = &p->info.file[i];
-		struct s3_op *op = &p->op[i + 1];
+	if (err || !p->info.has_record || !stored_info_is_sound(&p->info, json->data, p->id))
+		return S3_DAMAGED;
+	checksum_of(json->data, json->length, p->sum);
+	p->file[0] = (struct store_file){ STORED_IMAGE, json->data, json->length, p->sum };
+	for (unsigned i = 1; i <= count; i++) {
+		const struct stored_file *file = &p->info.file[i - 1];
+		struct s3_op *op = &p->op[i];
+		struct text key;
 
+		if (file->bytes > FILE_MAX)
+			return -EFBIG;
 		*op = (struct s3_op){ .verb = S3_GET,
 			              .body_max = (size_t)file->bytes,
-			              .judge = judge_file };
-		memcpy(op->sum, file->sum, sizeof op->sum);
-		snprintf(op->key, sizeof op->key, S3_FORMER_FILES "%s/%s", p->id, file->name);
-		err = file->bytes > FILE_MAX ? -EFBIG : file->bytes ? 0 : S3_DAMAGED;
+			              .judge = judge_none };
+		text_init(&key, op->key, sizeof op->key);
+		text_printf(&key, S3_FORMER_FILES "%s/%s", p->id, file->name);
 	}
-	if (!err)
-		s3_client_run(c, p->op + 1, count);
-	for (unsigned i = 0; i < count && !err; i++)
-		err = p->op[i + 1].err == -ENOENT ? S3_DAMAGED : p->op[i + 1].err;
+	s3_client_run(c, p->op + 1, count);
+	for (unsigned i = 1; i <= count && !err; i++) {
+		const struct stored_file *file = &p->info.file[i - 1];
+		const struct text *body = &p->op[i].body;
+		char sum[CHECKSUM_LENGTH + 1];
+
+		checksum_of(body->data, body->length, sum);
+		err = p->op[i].err;
+		if (err == -ENOENT || (!err && (!body->length || strcmp(sum, file->sum) != 0)))
+			err = S3_DAMAGED;
+		p->file[i] = (struct store_file){ file->name, body->data, body->length, file->sum };
+	}
 	return err;
 }
 
 /* Puts the object of what was read. Returns as s3_former_copy(). */
 static int put_copy(struct s3_client *c, struct copying *p)
 {
-	struct store_item item = { .id = p->id, .file = p->file };
-	struct s3_op put = { .verb = S3_PUT, .match = "*" };
+	const struct store_item item = { .id = p->id,
+		                         .file = p->file,
+		                         .file_count = p->info.file_count + 1 };
 	const struct text *json = &p->op[0].body;
-
-	checksum_of(json->data, json->length, p->json_sum);
-	for (item.file_count = 0; item.file_count <= p->info.file_count; item.file_count++) {
-		unsigned i = item.file_count;
-		const struct text *body = &p->op[i].body;
-
-		p->file[i] =
-			(struct store_file){ .name = i ? p->info.file[i - 1].name : STORED_IMAGE,
-			                     .data = body->data,
-			                     .size = body->length,
-			                     .sum = i ? p->info.file[i - 1].sum : p->json_sum };
-	}
 	int pieces = s3_image_write(&p->head, p->piece, &item,
 	                            stored_image_expires(json->data, json->length));
 
 	if (pieces < 0)
 		return pieces;
-	put.piece = p->piece;
-	put.piece_count = (unsigned)pieces;
+	struct s3_op put = {
+		.verb = S3_PUT, .match = "*", .piece = p->piece, .piece_count = (unsigned)pieces
+	};
+
 	s3_image_key(put.key, p->id);
 	s3_client_run(c, &put, 1); /* [U1] */
-	text_fini(&put.body);
 	return put.err == -EEXIST ? 0 : put.err ? put.err : 1;
 }
 
 /* Reads the former objects of an image that has no object. Returns 1, or as s3_former_copy(). */
 static int read_image(struct s3_client *c, struct copying *p)
 {
-	int fate = s3_image_fate(c, p->id, false); /* [M1] */
+	/* Another node may have copied the image meanwhile, and removed what is read here. */
+	for (unsigned looks = 0; looks < 2; looks++) {
+		int fate = s3_image_fate(c, p->id, false); /* [M1] */
 
-	if (fate != S3_ABSENT)
-		return fate < 0 ? fate : 0;
-	s3_client_run(c, p->op, 1); /* [M2] */
-	int err = p->op[0].err;
-
-	if (err == -ENOENT) { /* another node may have copied the image, and removed these */
-		fate = s3_image_fate(c, p->id, false);
-		return fate == S3_ABSENT ? err : fate < 0 ? fate : 0;
+		if (fate != S3_ABSENT)
+			return fate < 0 ? fate : 0;
+		if (looks == 0)
+			s3_client_run(c, p->op, 1); /* [M2] */
+		if (p->op[0].err != -ENOENT)
+			break;
 	}
-	if (!err)
-		err = read_files(c, p);
+	int err = p->op[0].err ? p->op[0].err : read_files(c, p);
+
 	return err ? err : 1;
 }
 
 int s3_former_copy(struct s3_client *c, const char *id)
 {
-	if (are_none())
+	if (atomic_load(&has_none))
 		return -ENOENT;
 	struct copying *p = pool_get(sizeof *p);
 
@@ -172,7 +152,6 @@ int s3_former_copy(struct s3_client *c, const char *id)
 	memset(p, 0, sizeof *p);
 	p->id = id;
 	p->op[0] = json_op(id);
-	p->op[0].judge = judge_json;
 	text_init_growable(&p->head, S3_HEAD_MAX + 1);
 	time_t began = time(NULL);
 	int result = read_image(c, p);
@@ -184,21 +163,6 @@ int s3_former_copy(struct s3_client *c, const char *id)
 	text_fini(&p->head);
 	pool_put(p);
 	return result;
-}
-
-int s3_former_has(struct s3_client *c, const char *id)
-{
-	struct s3_op op = json_op(id);
-
-	if (are_none())
-		return 0;
-	s3_client_run(c, &op, 1);
-	text_fini(&op.body);
-	if (op.err != -ENOENT)
-		return op.err ? op.err : 1;
-	int fate = s3_image_fate(c, id, false);
-
-	return fate < 0 ? fate : fate == S3_THERE ? -EEXIST : 0;
 }
 
 /* ---- removal ---- */
@@ -214,7 +178,7 @@ int s3_former_remove(struct s3_client *c, const char *id)
 {
 	char prefix[S3_KEY_MAX];
 
-	if (are_none())
+	if (atomic_load(&has_none))
 		return 0;
 	int err = s3_remove(c, json_op(id).key, ""); /* [M4] */
 

@@ -28,10 +28,6 @@ int s3_former_look(struct s3_client *c);
  * it is the image or a tombstone; -ENOENT if there is neither; S3_DAMAGED; or -errno. */
 int s3_former_copy(struct s3_client *c, const char *id);
 
-/* Returns whether there is a former image, damaged or not: 1 or 0; or -EEXIST if its object has
- * come meanwhile, or -errno. */
-int s3_former_has(struct s3_client *c, const char *id);
-
 /* Removes the former objects, of which image.json is the first. Returns 0, also if there are none,
  * or -errno. */
 int s3_former_remove(struct s3_client *c, const char *id);

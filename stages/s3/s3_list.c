@@ -110,24 +110,29 @@ bool s3_list_next(struct s3_list *l, struct s3_listed *next)
 	return true;
 }
 
-bool s3_list_is_right(const char *data, size_t length, const char *prefix, const char *after)
+bool s3_list_is_right(const char *data, size_t length, const char *of_all, const char *prefix,
+                      const char *after)
 {
 	struct s3_listed listed[2]; /* the last one and the next one, in turns */
+	size_t above = strlen(of_all);
 	struct s3_list l;
 	unsigned n = 0;
 
 	if (!s3_list_begin(&l, data, length))
 		return false;
-	for (; s3_list_next(&l, &listed[n % 2]); after = listed[n++ % 2].name)
-		if (strncmp(listed[n % 2].name, prefix, strlen(prefix)) != 0 ||
-		    strcmp(listed[n % 2].name, after) <= 0)
+	for (; s3_list_next(&l, &listed[n % 2]); n++) {
+		const char *name = listed[n % 2].name, *key = name + above;
+
+		if (strncmp(name, of_all, above) != 0 ||
+		    strncmp(key, prefix, strlen(prefix)) != 0 || strcmp(key, after) <= 0)
 			return false;
+		after = key;
+	}
 	return n || !l.is_truncated;
 }
 
 void s3_get_code(const char *data, size_t length, char *code, size_t size)
 {
-	code[0] = '\0';
 	(void)take(data, data + length, "<Code>", "</Code>", code, size);
 	if (strspn(code, PLAIN) != strlen(code))
 		code[0] = '\0';

@@ -37,10 +37,12 @@ bool s3_list_begin(struct s3_list *l, const char *data, size_t length);
 /* Reads the next object. Returns false at the end. */
 bool s3_list_next(struct s3_list *l, struct s3_listed *next);
 
-/* Returns whether it is a complete answer whose keys begin with the prefix and come after that one,
- * in order, and from which the list can go on. A gateway that knows no prefix= would have objects
- * of others removed, and one without start-after= would be asked for ever. */
-bool s3_list_is_right(const char *data, size_t length, const char *prefix, const char *after);
+/* Returns whether it is a complete answer whose keys begin with the prefix of all and this one,
+ * come after a key below the prefix of all, in order, and from which the list can go on. A gateway
+ * that knows no prefix= would have objects of others removed, and one without start-after= would be
+ * asked for ever. */
+bool s3_list_is_right(const char *data, size_t length, const char *of_all, const char *prefix,
+                      const char *after);
 
 /* Copies the code of an error's body, such as "NoSuchKey"; "" if it has none that is plain. */
 void s3_get_code(const char *data, size_t length, char *code, size_t size);

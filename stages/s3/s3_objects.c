@@ -12,6 +12,7 @@
 #include "base/pool.h"
 #include "log/log.h"
 #include "s3_former.h"
+#include "store/expiry.h"
 #include "telemetry/counter.h"
 
 #define LIST_MAX 1000       /* keys in one answer */
@@ -20,14 +21,15 @@
 #define LIST_AGAIN 250      /* keys in an answer, where the first ones had many tombstones */
 #define LIST_MAX_NS (30 * NS_PER_S) /* for a page of images; a list may have no end */
 #define PASS "pass"
-#define REMOVALS_MAX 4                       /* attempts, while others change the image */
-#define PREFIX_LENGTH (sizeof S3_IMAGES + 2) /* "image/XX/" */
+#define REMOVALS_MAX 4                           /* attempts, while others change the image */
+#define PREFIX_LENGTH (sizeof S3_IMAGES + 2)     /* "image/XX/" */
+#define MARK_NOTE_S (S3_TOMBSTONE_AGE_S + 86400) /* a day more, because clocks may be off */
 
 /* ---- lists ---- */
 
 static struct s3_op list_op(const char *prefix, const char *after, unsigned max)
 {
-	struct s3_op op = { .verb = S3_LIST, .after = *after ? after : NULL };
+	struct s3_op op = { .verb = S3_LIST, .after = after };
 
 	op.max = max < LIST_MAX ? max : LIST_MAX;
 	op.body_max = (op.max + 8) * LIST_KEY_BYTES;
@@ -64,27 +66,21 @@ static int read_answer(struct s3_client *c, struct s3_op *op, char last[S3_NAME_
 	return result > 0 ? list.is_truncated : result;
 }
 
-/* Asks for keys behind `last`. Returns as read_answer(). */
-static int list_page(struct s3_client *c, const char *prefix, char last[S3_NAME_MAX], unsigned max,
-                     s3_key_reader *each, void *arg)
-{
-	struct s3_op op = list_op(prefix, last, max);
-
-	s3_client_run(c, &op, 1);
-	return read_answer(c, &op, last, each, arg);
-}
-
 int s3_list_keys(struct s3_client *c, const char *prefix, unsigned max, s3_key_reader *each,
                  void *arg)
 {
 	char last[S3_NAME_MAX] = "";
-	int result = 1;
+	int result;
 
-	while (result > 0) {
-		result = list_page(c, prefix, last, max, each, arg);
-		if (result > 0 && atomic_load(&c->are_lists_over))
-			return -ECANCELED; /* a list may have no end */
-	}
+	do {
+		struct s3_op op = list_op(prefix, last, max);
+
+		s3_client_run(c, &op, 1);
+		result = read_answer(c, &op, last, each, arg);
+		/* A list may have no end, and whoever lists may be the one that probes. */
+		if (result > 0 && (atomic_load(&c->are_lists_over) || s3_is_away(&c->counters)))
+			return atomic_load(&c->are_lists_over) ? -ECANCELED : S3_AWAY;
+	} while (result > 0);
 	return result;
 }
 
@@ -93,17 +89,9 @@ int s3_list_keys(struct s3_client *c, const char *prefix, unsigned max, s3_key_r
 struct merge {
 	struct s3_client *client;
 	struct store_page *page;
-	unsigned keys; /* in an answer */
-	struct {
-		char last[S3_NAME_MAX]; /* the key that was read last */
-		bool is_over;
-	} shard[S3_IMAGE_SHARDS];
+	unsigned keys;                           /* in an answer */
+	char last[S3_IMAGE_SHARDS][S3_NAME_MAX]; /* keys that were read last; "": no more come */
 };
-
-static bool is_full(const struct store_page *page)
-{
-	return page->count == page->max;
-}
 
 /* Adds an image in its place, if it belongs to the page. */
 static int add_to_page(const struct s3_listed *listed, void *arg)
@@ -120,7 +108,7 @@ static int add_to_page(const struct s3_listed *listed, void *arg)
 			at--;
 		if (at == page->max)
 			return S3_LIST_NEXT;
-		page->count += !is_full(page);
+		page->count += page->count < page->max;
 		memmove(page->id[at + 1], page->id[at], (page->count - at - 1) * sizeof *page->id);
 		memcpy(page->id[at], id, sizeof *page->id);
 	}
@@ -131,10 +119,10 @@ static int add_to_page(const struct s3_listed *listed, void *arg)
 static bool is_wanted(const struct merge *m, unsigned shard)
 {
 	const struct store_page *page = m->page;
-	const char *at = m->shard[shard].last + PREFIX_LENGTH;
+	const char *at = m->last[shard] + PREFIX_LENGTH;
 
-	return !m->shard[shard].is_over && (!page->before[0] || strcmp(at, page->before) < 0) &&
-	       (!is_full(page) || strcmp(at, page->id[page->count - 1]) < 0);
+	return m->last[shard][0] && (!page->before[0] || strcmp(at, page->before) < 0) &&
+	       (page->count < page->max || strcmp(at, page->id[page->count - 1]) < 0);
 }
 
 /* Lists up to LISTS_AT_ONCE shards from *shard on, all at once, and sets *shard behind the last
@@ -149,52 +137,43 @@ static int list_shards(struct merge *m, unsigned *shard)
 	for (; *shard < S3_IMAGE_SHARDS && n < LISTS_AT_ONCE; ++*shard)
 		if (is_wanted(m, *shard)) {
 			snprintf(prefix, sizeof prefix, "%.*s", (int)PREFIX_LENGTH,
-			         m->shard[*shard].last);
+			         m->last[*shard]);
 			of[n] = *shard;
-			op[n++] = list_op(prefix, m->shard[*shard].last, m->keys);
+			op[n++] = list_op(prefix, m->last[*shard], m->keys);
 		}
 	s3_client_run(m->client, op, (size_t)n);
 	for (int i = 0; i < n; i++) {
-		char *last = m->shard[of[i]].last;
+		char *last = m->last[of[i]];
 		int result = read_answer(m->client, &op[i], last, add_to_page, m->page);
 
-		m->shard[of[i]].is_over = result <= 0;
+		if (result <= 0)
+			last[0] = '\0';
 		err = result < 0 ? result : err;
 	}
 	return err ? err : n;
-}
-
-/* Lists each shard that may have images of the page. Returns as list_shards(). */
-static int list_round(struct merge *m, uint64_t end_ns)
-{
-	unsigned shard = 0;
-	int result = 0, sum = 0;
-
-	for (; result >= 0 && shard < S3_IMAGE_SHARDS; sum += result)
-		result = clock_ns() < end_ns ? list_shards(m, &shard) : S3_AWAY;
-	return result < 0 ? result : sum;
 }
 
 int s3_list_images(struct s3_client *c, struct store_page *page)
 {
 	struct merge *m = pool_get(sizeof *m);
 	uint64_t end_ns = clock_ns() + LIST_MAX_NS;
-	int result;
+	int listed = 1, result = 0;
 
 	page->count = 0;
 	if (!m)
 		return -ENOMEM;
 	m->client = c;
 	m->page = page;
-	for (unsigned i = 0; i < S3_IMAGE_SHARDS; i++) {
-		m->shard[i].is_over = false;
-		snprintf(m->shard[i].last, S3_NAME_MAX, S3_IMAGES "%02x/%s", i, page->after);
-	}
+	for (unsigned i = 0; i < S3_IMAGE_SHARDS; i++)
+		snprintf(m->last[i], S3_NAME_MAX, S3_IMAGES "%02x/%s", i, page->after);
 	m->keys = page->max / 64 + 4;
-	while ((result = list_round(m, end_ns)) > 0)
-		m->keys = LIST_AGAIN;
+	for (; listed > 0 && result >= 0; m->keys = LIST_AGAIN) {
+		listed = 0;
+		for (unsigned shard = 0; shard < S3_IMAGE_SHARDS && result >= 0; listed += result)
+			result = clock_ns() < end_ns ? list_shards(m, &shard) : S3_AWAY;
+	}
 	pool_put(m);
-	return result;
+	return result < 0 ? result : 0;
 }
 
 /* ---- one object ---- */
@@ -220,30 +199,27 @@ int s3_put_if(struct s3_client *c, const char *key, const char *data, size_t siz
 	static atomic_bool has_bare_tags; /* Relaxed: it only saves requests. */
 	const struct iovec content = { (void *)(uintptr_t)data, size };
 	size_t length = strlen(match);
-	bool is_tag = length > 2 && match[0] == '"' && match[length - 1] == '"', was_bare;
+	bool is_tag = length > 2 && match[0] == '"' && match[length - 1] == '"';
 	bool is_bare = is_tag && atomic_load_explicit(&has_bare_tags, memory_order_relaxed);
-	int err;
 
-	do {
+	for (;; is_bare = true) {
 		struct s3_op op = { .verb = S3_PUT, .piece = &content, .piece_count = 1 };
 
 		snprintf(op.key, sizeof op.key, "%s", key);
 		snprintf(op.match, sizeof op.match, "%.*s", (int)(length - 2 * is_bare),
 		         match + is_bare);
-		checksum_of(data, size, op.sum);
 		s3_client_run(c, &op, 1);
-		text_fini(&op.body);
 		memcpy(etag, op.etag, S3_ETAG_MAX);
 		/* The answer to an earlier attempt may be lost, which has put it. libcurl also
 		 * repeats requests by itself, if a connection that it kept has ended. */
-		err = op.err == -EEXIST && is_same(c, key, data, size, etag) ? 0 : op.err;
-		was_bare = is_bare;
-		is_bare =
-			is_tag; /* Ceph's gateway (16) compares an entity tag without its quotes. */
-	} while (err == -EEXIST && is_bare && !was_bare);
-	if (!err && was_bare)
-		atomic_store_explicit(&has_bare_tags, true, memory_order_relaxed);
-	return err;
+		if (op.err == -EEXIST && is_same(c, key, data, size, etag))
+			op.err = 0;
+		if (!op.err && is_bare)
+			atomic_store_explicit(&has_bare_tags, true, memory_order_relaxed);
+		/* Ceph's gateway (16) compares an entity tag without its quotes. */
+		if (op.err != -EEXIST || is_bare || !is_tag)
+			return op.err;
+	}
 }
 
 int s3_remove(struct s3_client *c, const char *key, const char *match)
@@ -253,38 +229,35 @@ int s3_remove(struct s3_client *c, const char *key, const char *match)
 	snprintf(op.key, sizeof op.key, "%s", key);
 	snprintf(op.match, sizeof op.match, "%s", match);
 	s3_client_run(c, &op, 1);
-	text_fini(&op.body);
 	return op.err == -ENOENT ? 0 : op.err;
 }
 
 int s3_probe(struct s3_client *c)
 {
-	static const struct {
-		const char *data, *match;
-		int err;
-	} step[] = { { S3_PROBE_DATA, "", 0 },
-		     { "2\n", "*", -EEXIST },
-		     { "3\n", "\"x\"", -EEXIST } };
+	static const char *const data[] = { "2\n", "3\n" }, *const match[] = { "*", "\"x\"" };
+	static const struct iovec content = { (void *)(uintptr_t)S3_PROBE_DATA,
+		                              sizeof S3_PROBE_DATA - 1 };
 	static atomic_bool is_told;
-	struct s3_op alive = list_op(S3_PROBE, "", 1);
+	struct s3_op op[] = {
+		list_op(S3_PROBE, "", 1),
+		{ .verb = S3_PUT, .key = S3_PROBE, .piece = &content, .piece_count = 1 }
+	};
 	char etag[S3_ETAG_MAX];
 
-	alive.is_once = true;
-	s3_client_run(c, &alive, 1);
-	text_fini(&alive.body);
-	int err = alive.err;
+	op[0].is_probe = op[1].is_probe = true;
+	s3_client_run(c, op, 2);
+	text_fini(&op[0].body);
+	int err = op[0].err ? op[0].err : op[1].err;
 
-	for (unsigned i = 0; !err && i < COUNT_OF(step); i++) {
-		err = s3_put_if(c, S3_PROBE, step[i].data, strlen(step[i].data), step[i].match,
-		                etag);
-		if (err == step[i].err)
-			err = 0;
-		else if (!err)
-			err = -EOPNOTSUPP;
+	if (err || atomic_load(&c->is_fit))
+		return err;
+	for (unsigned i = 0; !err && i < COUNT_OF(data); i++) {
+		err = s3_put_if(c, S3_PROBE, data[i], strlen(data[i]), match[i], etag);
+		err = err == -EEXIST ? 0 : err ? err : -EOPNOTSUPP;
 	}
 	if (!err) /* it must not be removed */
 		atomic_store(&c->has_conditional_removals,
-		             s3_remove(c, S3_PROBE, step[2].match) == -EEXIST);
+		             s3_remove(c, S3_PROBE, match[1]) == -EEXIST);
 	if (err == -EOPNOTSUPP && !atomic_exchange(&is_told, true))
 		log_error("store: it has no conditional PUTs (If-None-Match, If-Match), by which "
 		          "nodes do not overwrite or bring back each other's images; storing "
@@ -300,12 +273,19 @@ int s3_head_of(struct s3_head *head, const struct s3_op *op)
 	                    op->total);
 }
 
-static int judge_head(const struct s3_op *op, const struct XXH3_state_s *sum)
+static int judge_head(const struct s3_op *op)
 {
 	struct s3_head head;
 
-	(void)sum;
 	return s3_head_of(&head, op);
+}
+
+void s3_note_key(char key[S3_KEY_MAX], const char *id, uint64_t when)
+{
+	char name[EXPIRY_NAME_MAX];
+
+	expiry_write_name(name, id, when);
+	snprintf(key, S3_KEY_MAX, S3_EXPIRY "%s", name);
 }
 
 uint64_t s3_end_there(const struct s3_client *c, uint64_t expires)
@@ -329,7 +309,8 @@ struct s3_op s3_head_op(const char *id)
 	return op;
 }
 
-/* Reads the head of an image, with the operation's results but the body. Returns op->err. */
+/* Reads the head of an image. Returns its fate, with the operation's results but the body, or
+ * -errno. */
 static int read_head(struct s3_client *c, const char *id, struct s3_op *op, struct s3_head *head)
 {
 	*op = s3_head_op(id);
@@ -337,73 +318,93 @@ static int read_head(struct s3_client *c, const char *id, struct s3_op *op, stru
 	if (!op->err)
 		(void)s3_head_of(head, op);
 	text_fini(&op->body);
-	return op->err;
+	return op->err == 0               ? S3_THERE
+	       : op->err == -ENOENT       ? S3_ABSENT
+	       : op->err == S3_IS_REMOVED ? S3_REMOVED
+	       : op->err == S3_IS_FAILED  ? S3_HAS_FAILED
+	                                  : op->err;
 }
 
-/* Puts a mark in the place of what was read. Returns 0, -EEXIST if that has changed, or -errno. */
-static int put_mark(struct s3_client *c, const struct s3_op *was, const char *mark)
+/* Puts a mark in the place of what was read, and before it the note by which the mark goes. A note
+ * without a mark does no harm. Returns 0, -EEXIST if the object has changed, or -errno. */
+static int put_mark(struct s3_client *c, const char *id, const struct s3_op *was, const char *mark)
 {
-	char etag[S3_ETAG_MAX];
-	int err = s3_put_if(c, was->key, mark, strlen(mark), was->err == -ENOENT ? "*" : was->etag,
-	                    etag);
+	char key[S3_KEY_MAX], etag[S3_ETAG_MAX];
 
+	s3_note_key(key, id, s3_end_there(c, (uint64_t)time(NULL)) + MARK_NOTE_S);
+	int err = s3_put_if(c, key, S3_NOTE, strlen(S3_NOTE), "", etag);
+
+	if (!err)
+		err = s3_put_if(c, was->key, mark, strlen(mark),
+		                was->err == -ENOENT ? "*" : was->etag, etag);
 	return err == -ENOENT ? -EEXIST : err;
 }
 
-int s3_image_remove(struct s3_client *c, const char *id, bool may_come, uint64_t *expires)
+/* Returns -ENOENT, or another -errno. */
+static int end_mark(struct s3_client *c, const char *id, const struct s3_op *mark)
 {
-	int err = -EEXIST;
+	/* What an earlier removal has left. [M4] Without the mark it would be the image again. */
+	int err = s3_former_remove(c, id);
 
-	*expires = 0;
-	for (unsigned i = 0; err == -EEXIST && i < REMOVALS_MAX; i++) {
+	if (!err && s3_age(mark, mark->modified) >= S3_TOMBSTONE_AGE_S) {
+		/* [T1] Nothing but a mark can be there. So it needs no condition, which some stores
+		 * do not know. */
+		err = s3_remove(c, mark->key, "");
+		if (!err)
+			counter_add_shared(&c->counters.tombstones);
+	}
+	return err ? err : -ENOENT;
+}
+
+int s3_image_remove(struct s3_client *c, const char *id, bool may_come, uint64_t due,
+                    uint64_t *bytes)
+{
+	for (unsigned i = 0; i < REMOVALS_MAX; i++) {
 		struct s3_head head;
 		struct s3_op op;
+		int state = read_head(c, id, &op, &head); /* [D1] */
 
-		err = read_head(c, id, &op, &head); /* [D1] */
-		bool is_absent = err == -ENOENT,
-		     is_mark = err == S3_IS_REMOVED || err == S3_IS_FAILED;
-		bool is_damaged = err == S3_DAMAGED && op.etag[0]; /* it is removed as well */
-		int former = is_absent || is_mark ? s3_former_has(c, id) : 0;
+		if (state == S3_REMOVED || state == S3_HAS_FAILED)
+			return end_mark(c, id, &op);
+		if (state == S3_THERE && due && (!head.expires || head.expires > due))
+			return -ENOENT; /* the note is of a removal that was cut, or of others */
+		if (state == S3_ABSENT) {
+			int former = s3_former_copy(c, id);
+			bool may_be = former == -ENOENT && may_come && !s3_id_is_too_old(id);
 
-		if (former < 0) {
-			err = former;
-			continue;
+			if (former >= 0)
+				continue;
+			/* One that cannot be copied is removed as well. */
+			if (!may_be && former != S3_DAMAGED && former != -EFBIG)
+				return former;
+		} else if (state < 0 && !(state == S3_DAMAGED && op.etag[0])) {
+			return state;
 		}
-		may_come = may_come && !s3_id_is_too_old(id);
-		if (err && !is_damaged && !(is_absent && (may_come || former))) {
-			if (former) /* what an earlier removal has left */
-				(void)s3_former_remove(c, id);
-			return is_mark ? -ENOENT : err;
-		}
-		*expires = err ? 0 : head.expires;
-		err = put_mark(c, &op, S3_TOMBSTONE); /* [D2], or [D3] if it is not there */
+		*bytes = state == S3_ABSENT ? 0 : op.total;
+		int err = put_mark(c, id, &op, S3_TOMBSTONE); /* [D2], or [D3] if it is absent */
+
+		if (err != -EEXIST) /* the tombstone comes first, so that no copy can */
+			return err ? err : s3_former_remove(c, id);
 	}
-	if (!err) /* the tombstone comes first, so that no copy can */
-		err = s3_former_remove(c, id);
-	return err == -EEXIST ? -EAGAIN : err;
+	return -EAGAIN;
 }
 
 int s3_image_fate(struct s3_client *c, const char *id, bool ends)
 {
-	int err = -EEXIST;
-
-	if (ends && s3_id_is_too_old(id))
-		return -ETIME;
-	for (unsigned i = 0; err == -EEXIST && i < REMOVALS_MAX; i++) {
+	for (unsigned i = 0; i < REMOVALS_MAX; i++) {
 		struct s3_head head;
 		struct s3_op op;
 		int state = read_head(c, id, &op, &head);
 
-		if (state == -ENOENT && ends)
-			err = put_mark(c, &op, S3_FAILED); /* [K5] */
-		else
-			return state == 0               ? S3_THERE
-			       : state == -ENOENT       ? S3_ABSENT
-			       : state == S3_IS_REMOVED ? S3_REMOVED
-			       : state == S3_IS_FAILED  ? S3_HAS_FAILED
-			                                : state;
+		if (state != S3_ABSENT || !ends)
+			return state;
+		int err =
+			s3_id_is_too_old(id) ? -ETIME : put_mark(c, id, &op, S3_FAILED); /* [K5] */
+
+		if (err != -EEXIST)
+			return err ? err : S3_HAS_FAILED;
 	}
-	return err == -EEXIST ? -EAGAIN : err ? err : S3_HAS_FAILED;
+	return -EAGAIN;
 }
 
 /* ---- passes ---- */
@@ -434,53 +435,4 @@ int s3_pass_hold(struct s3_client *c, struct s3_pass *p, uint64_t patience_ns)
 	p->since_ns = now;
 	p->is_own = !err;
 	return err == -EEXIST || err == -ENOENT ? 0 : err ? err : 1;
-}
-
-/* ---- tombstones ---- */
-
-struct looking {
-	struct s3_client *client;
-	int removed;
-};
-
-static int remove_old(const struct s3_listed *listed, void *arg)
-{
-	struct looking *l = arg;
-	const char *id = listed->key + PREFIX_LENGTH;
-
-	if (listed->size != sizeof S3_TOMBSTONE - 1 || listed->age_s < S3_TOMBSTONE_AGE_S ||
-	    !ulid_is_valid(id, strlen(id)))
-		return S3_LIST_NEXT;
-	/* [T1] Nothing but a tombstone can be there. So it needs no condition, which some stores
-	 * do not know, and compare otherwise than they list. [M4] Without it, former objects that a
-	 * removal has left would be the image again. */
-	int err = s3_former_remove(l->client, id);
-
-	if (!err)
-		err = s3_remove(l->client, listed->key, "");
-	if (err)
-		return err;
-	l->removed++;
-	counter_add_shared(&l->client->counters.tombstones);
-	return S3_LIST_NEXT;
-}
-
-int s3_tombstones_remove(struct s3_client *c, struct s3_round *round)
-{
-	struct looking l = { .client = c };
-
-	for (unsigned i = 0; i < S3_ROUND_PAGES; i++) {
-		char prefix[PREFIX_LENGTH + 1];
-
-		snprintf(prefix, sizeof prefix, S3_IMAGES "%02x/", round->shard);
-		int result = list_page(c, prefix, round->after, LIST_MAX, remove_old, &l);
-
-		if (result < 0)
-			return result;
-		if (result > 0)
-			continue;
-		round->after[0] = '\0';
-		round->shard = (round->shard + 1) % S3_IMAGE_SHARDS;
-	}
-	return l.removed;
 }

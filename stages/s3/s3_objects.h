@@ -6,7 +6,7 @@
  *   keys/<hash>           a record of an Idempotency-Key, which has its checksum as metadata
  *   probe                 of s3_probe()
  *   pass                  of s3_pass_hold()
- *   expiry/<second>.<id>  a note of an image that ends by itself, sorted by time
+ *   expiry/<second>.<id>  a note, sorted by time: the image ends by itself then, or its mark may go
  * Several daemons may use one bucket. Any thread; all calls block.
  */
 #ifndef DARKROOM_S3_OBJECTS_H
@@ -22,6 +22,7 @@
 #include "store/store_page.h"
 
 #define S3_EXPIRY "expiry/"
+#define S3_NOTE "expires\n" /* the content of a note: some stores refuse an empty object */
 
 /* ---- lists ---- */
 
@@ -35,7 +36,7 @@ enum {
 };
 
 /* Calls `each` with the keys that begin with the prefix, in order, until it ends the list. max:
- * keys in one answer. Returns 0 or -errno. */
+ * keys in one answer. Returns 0 or -errno; also S3_AWAY as soon as the store is away. */
 int s3_list_keys(struct s3_client *c, const char *prefix, unsigned max, s3_key_reader *each,
                  void *arg);
 
@@ -59,8 +60,9 @@ int s3_list_images(struct s3_client *c, struct store_page *page);
 int s3_put_if(struct s3_client *c, const char *key, const char *data, size_t size,
               const char *match, char etag[S3_ETAG_MAX]);
 
-/* Tries whether the store has conditional PUTs. Returns 0; -EOPNOTSUPP if it has not, or answers as
- * if they did not hold, with the reason logged once; or -errno, and nothing is known. */
+/* Tries whether the store can be read and written, and unless that is known, whether it has
+ * conditional PUTs. Returns 0; -EOPNOTSUPP if it has not, or answers as if they did not hold, with
+ * the reason logged once; or -errno, and nothing is known. */
 int s3_probe(struct s3_client *c);
 
 /* Removes an object, only if it has the entity tag, as far as the store knows that condition; "":
@@ -68,6 +70,9 @@ int s3_probe(struct s3_client *c);
 int s3_remove(struct s3_client *c, const char *key, const char *match);
 
 /* ---- images ---- */
+
+/* Writes the key of a note. */
+void s3_note_key(char key[S3_KEY_MAX], const char *id, uint64_t when);
 
 /* Turn the end of an image, in seconds since 1970, by this node's clock into that by the store's,
  * and back. 0 is never, and stays. c NULL: there is one clock. */
@@ -82,9 +87,12 @@ struct s3_op s3_head_op(const char *id);
 int s3_head_of(struct s3_head *head, const struct s3_op *op);
 
 /* Removes an image by putting S3_TOMBSTONE in its place. may_come: a PUT of it may still take
- * effect, so it is removed also if it is not there. Returns 0, *expires being that of the image;
- * -ENOENT if there is none; or -errno. */
-int s3_image_remove(struct s3_client *c, const char *id, bool may_come, uint64_t *expires);
+ * effect, so it is removed also if it is not there. due: only if it ends by itself by then, by the
+ * store's clock; 0: whenever it ends. A mark that is older than S3_TOMBSTONE_AGE_S is removed.
+ * Returns 0, *bytes being those of the object, 0 if there was none; -ENOENT if there is no such
+ * image; or -errno. */
+int s3_image_remove(struct s3_client *c, const char *id, bool may_come, uint64_t due,
+                    uint64_t *bytes);
 
 /* What has become of an image. */
 enum s3_fate {
@@ -95,7 +103,7 @@ enum s3_fate {
 };
 
 /* Looks what has become of an image. ends: one that is not there cannot come from now on. Returns
- * its fate, or -errno. */
+ * its fate, or -errno; -ETIME: its id is too old for a mark. */
 int s3_image_fate(struct s3_client *c, const char *id, bool ends);
 
 /* Which node makes the passes, as this one knows it. Zeroed: nothing is known. */
@@ -109,17 +117,5 @@ struct s3_pass {
  * record last. Another one takes them if the record stays as it is for patience_ns. A pass of two
  * nodes does no harm. Returns 1, 0 if they are another node's, or -errno. One thread. */
 int s3_pass_hold(struct s3_client *c, struct s3_pass *p, uint64_t patience_ns);
-
-/* Where the next look for old tombstones begins. Zeroed: at the beginning. */
-struct s3_round {
-	unsigned shard;
-	char after[S3_NAME_MAX];
-};
-
-#define S3_ROUND_PAGES 16 /* lists of a look, each of up to 1000 keys */
-
-/* Removes those of the next lists that are older than S3_TOMBSTONE_AGE_S. Returns their number, or
- * -errno. One thread. */
-int s3_tombstones_remove(struct s3_client *c, struct s3_round *round);
 
 #endif

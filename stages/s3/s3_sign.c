@@ -92,14 +92,13 @@ static void sign_text(const struct s3_keys *keys, const char *region, const char
 static bool hash_request(const struct s3_request *r, const char *signed_names,
                          char hex[S3_HASH_MAX])
 {
+	const char *query = strchr(r->target, '?');
 	char data[REQUEST_MAX];
 	struct text t;
 
 	text_init(&t, data, sizeof data);
-	text_printf(&t, "%s\n%s\n%s\n", r->method, r->path, r->query);
-	for (unsigned i = 0; i < r->header_count; i++)
-		text_printf(&t, "%s:%s\n", r->header[i].name, r->header[i].value);
-	text_printf(&t, "\n%s\n%s", signed_names, r->body_hash);
+	text_printf(&t, "%s\n%.*s\n%s\n%s\n%s\n%s", r->method, (int)strcspn(r->target, "?"),
+	            r->target, query ? query + 1 : "", r->headers, signed_names, r->body_hash);
 	s3_hash(&(struct iovec){ data, t.length }, 1, hex);
 	explicit_bzero(data, t.length); /* it may have the token of temporary keys */
 	return !t.overflowed;
@@ -117,8 +116,9 @@ bool s3_sign(const struct s3_keys *keys, const struct s3_request *r, const char 
 	text_init(&scope, scope_data, sizeof scope_data);
 	text_init(&to_sign, sign_data, sizeof sign_data);
 	text_init(&result, authorization, S3_AUTHORIZATION_MAX);
-	for (unsigned i = 0; i < r->header_count; i++)
-		text_printf(&names, "%s%s", i ? ";" : "", r->header[i].name);
+	for (const char *line = r->headers; *line; line = strchr(line, '\n') + 1)
+		text_printf(&names, "%s%.*s", names.length ? ";" : "", (int)strcspn(line, ":"),
+		            line);
 	if (!hash_request(r, names_data, hash))
 		return false;
 	snprintf(day, sizeof day, "%s", date);

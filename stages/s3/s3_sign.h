@@ -41,23 +41,16 @@ int s3_keys_parse(char *text, size_t length, struct s3_keys *keys);
  */
 int s3_keys_read(const char *path, struct s3_keys *keys);
 
-/* Texts are borrowed. */
-struct s3_header {
-	const char *name; /* lower case */
-	const char *value;
-};
-
-/* What is signed. */
+/* What is signed. Texts are borrowed. */
 struct s3_request {
 	const char *region;
-	const char *method;       /* "GET" */
-	const char *path;         /* escaped, from its first slash */
-	const char *query;        /* escaped, sorted by name, each with "="; "": none */
-	const char *host;         /* as the Host field, with a port that is not the scheme's own */
-	struct s3_header *header; /* sorted by name, host among them */
-	unsigned header_count;
+	const char *method;  /* "GET" */
+	const char *target;  /* escaped: "/PATH?QUERY"; the query's names in order, each with "=" */
+	const char *headers; /* lines "name:value\n", sorted by name, host among them */
 	const char *body_hash; /* SHA-256 in hexadecimal, or S3_UNSIGNED */
 };
+
+#define S3_HEADERS_MAX 4096 /* bytes of all lines */
 
 /* Appends text with all bytes escaped but letters, digits and -._~, and slashes if they stay. */
 void s3_escape(struct text *to, const char *text, bool keeps_slashes);

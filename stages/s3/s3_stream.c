@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <xxhash.h>
@@ -15,6 +16,7 @@
 #include "base/pool.h"
 #include "s3_objects.h"
 #include "store/checksum.h"
+#include "store/directory.h"
 
 #define HEADS_MAX 2           /* that are read for one GET, because the object has changed */
 #define HAS_CHANGED (-ESTALE) /* the object is not that of the head */
@@ -34,8 +36,9 @@ struct s3_stream {
 	struct known_head known;
 	unsigned heads_read;
 	const struct s3_section *section; /* of the file, in `known`; NULL: there is none */
-	uint64_t end;                     /* of what is read; from the object's beginning */
-	bool has_large;                   /* parts */
+	uint64_t at, end;  /* of what is still to be read, from the object's beginning */
+	XXH3_state_t *sum; /* of the content up to `at`; NULL: a range is read */
+	bool has_large;    /* parts */
 	struct store_found *found;
 	void (*done)(void *arg);
 	void *arg;
@@ -106,7 +109,7 @@ void s3_stream_free(void *of_stream)
 	/* Relaxed: it is only a number. */
 	if (stream->has_large)
 		atomic_fetch_sub_explicit(&large_parts, 1, memory_order_relaxed);
-	XXH3_freeState(stream->op.content);
+	XXH3_freeState(stream->sum);
 	pool_put(stream);
 }
 
@@ -122,7 +125,7 @@ static uint64_t part_max(struct s3_stream *stream)
 	return stream->has_large ? S3_LARGE_PART_MAX : S3_PART_MAX;
 }
 
-static int judge_part(const struct s3_op *op, const XXH3_state_t *sum)
+static int judge_part(const struct s3_op *op)
 {
 	const struct s3_stream *stream = op->arg;
 	const struct s3_section *s = stream->section;
@@ -130,59 +133,79 @@ static int judge_part(const struct s3_op *op, const XXH3_state_t *sum)
 
 	if (strcmp(op->etag, stream->known.etag) != 0)
 		return HAS_CHANGED;
-	if (op->length != op->part_max)
+	if (op->body.length != op->part_max)
 		return S3_DAMAGED;
-	if (op->content && op->at + op->length == s->at + s->bytes) {
-		checksum_write(sum, own);
-		return strcmp(own, s->sum) == 0 ? 0 : S3_DAMAGED;
-	}
-	if (op->content)
-		XXH3_copyState(op->content, sum);
-	return 0;
+	if (!stream->sum || op->at + op->part_max < s->at + s->bytes)
+		return 0;
+	int err = checksum_of_end(stream->sum, op->body.data, op->body.length, own);
+
+	return err ? err : strcmp(own, s->sum) == 0 ? 0 : S3_DAMAGED;
 }
 
-/* Reads the bytes from `at` on, to the end of what is wanted or `max` of them. */
-static void read_part(struct s3_stream *stream, uint64_t at, uint64_t max,
-                      void (*done)(struct s3_op *op))
+/* Reads the next bytes, to the end of what is wanted or `max` of them. */
+static void read_part(struct s3_stream *stream, uint64_t max, void (*done)(struct s3_op *op))
 {
 	struct s3_op *op = &stream->op;
 
-	op->at = at;
-	op->part_max = stream->end - at < max ? stream->end - at : max;
-	op->body_max = 0;
+	op->at = stream->at;
+	op->part_max = stream->end - stream->at < max ? stream->end - stream->at : max;
+	op->body_max = op->part_max;
 	op->judge = judge_part;
 	op->done = done;
 	s3_client_submit(stream->client, op);
 }
 
+/* Makes a file in memory, which a busy disk does not delay. Returns it or -errno. */
+static int make_file(const char *data, size_t size)
+{
+	int fd = memfd_create("s3", MFD_CLOEXEC), err = fd < 0 ? -errno : 0;
+
+	if (!err)
+		err = directory_write_all(fd, data, size);
+	if (err && fd >= 0)
+		close(fd);
+	return err ? err : fd;
+}
+
+/* Ends a part. Returns its file, or -errno. */
+static int end_part(struct s3_stream *stream)
+{
+	struct s3_op *op = &stream->op;
+	int fd = op->err ? op->err : make_file(op->body.data, op->body.length);
+
+	if (stream->sum)
+		XXH3_128bits_update(stream->sum, op->body.data, op->body.length);
+	text_fini(&op->body);
+	stream->at += op->part_max;
+	return fd;
+}
+
 static void part_done(struct s3_op *op)
 {
 	struct s3_stream *stream = op->arg;
+	int fd = end_part(stream);
 
-	text_fini(&op->body);
-	stream->found->fd = op->err == HAS_CHANGED ? S3_DAMAGED : op->err ? op->err : op->fd;
-	stream->found->held = op->length;
+	stream->found->fd = fd == HAS_CHANGED ? S3_DAMAGED : fd;
+	stream->found->held = op->part_max;
 	stream->done(stream->arg);
 }
 
 void s3_stream_next(struct store_found *found, void (*done)(void *arg), void *arg)
 {
 	struct s3_stream *stream = found->stream;
-	const struct s3_op *op = &stream->op;
 
 	stream->found = found;
 	stream->done = done;
 	stream->arg = arg;
-	assert(op->at + op->length < stream->end);
-	read_part(stream, op->at + op->length, part_max(stream), part_done);
+	assert(stream->at < stream->end);
+	read_part(stream, part_max(stream), part_done);
 }
 
 void s3_stream_seek(struct s3_stream *stream, uint64_t at, uint64_t end)
 {
-	XXH3_freeState(stream->op.content);
-	stream->op.content = NULL;
-	stream->op.at = stream->section->at + at;
-	stream->op.length = 0;
+	XXH3_freeState(stream->sum);
+	stream->sum = NULL;
+	stream->at = stream->section->at + at;
 	stream->end = stream->section->at + end;
 }
 
@@ -219,21 +242,22 @@ static void read_head(struct s3_stream *stream);
 static void first_part_done(struct s3_op *op)
 {
 	struct s3_stream *stream = op->arg;
+	bool has_changed = op->err == HAS_CHANGED || op->err == -ENOENT;
 
-	text_fini(&op->body);
-	if (op->err != HAS_CHANGED && op->err != -ENOENT)
-		finish(stream, op->err ? op->err : op->fd, op->length);
-	else if (stream->heads_read < HEADS_MAX)
+	if (has_changed && stream->heads_read < HEADS_MAX)
 		read_head(stream);
-	else
+	else if (has_changed)
 		finish(stream, S3_DAMAGED, 0);
+	else
+		finish(stream, end_part(stream), op->part_max);
 }
 
 static void read_section(struct s3_stream *stream)
 {
-	XXH3_128bits_reset(stream->op.content);
+	XXH3_128bits_reset(stream->sum);
+	stream->at = stream->section->at;
 	stream->end = stream->section->at + stream->section->bytes;
-	read_part(stream, stream->section->at, S3_PART_MAX, first_part_done); /* [R2] */
+	read_part(stream, S3_PART_MAX, first_part_done); /* [R2] */
 }
 
 /* ---- the head ---- */
@@ -246,13 +270,12 @@ static bool has_content(const struct s3_stream *stream)
 	return s && s->at + s->bytes <= stream->op.body.length;
 }
 
-static int judge_head(const struct s3_op *op, const XXH3_state_t *of_all)
+static int judge_head(const struct s3_op *op)
 {
 	struct s3_stream *stream = op->arg;
 	char sum[CHECKSUM_LENGTH + 1];
 	int err = s3_head_of(&stream->known.head, op);
 
-	(void)of_all;
 	stream->section = err ? NULL : s3_head_find(&stream->known.head, stream->name);
 	if (!has_content(stream))
 		return err;
@@ -271,16 +294,13 @@ static void head_done(struct s3_op *op)
 		keep_head(stream->heads, &stream->known);
 		err = stream->section ? 0 : -ENOENT;
 	}
-	const struct s3_section *s = stream->section;
-	bool is_here = !err && has_content(stream);
+	const struct s3_section *s = err ? NULL : stream->section;
+	bool is_here = s && has_content(stream);
+	int fd = is_here ? make_file(op->body.data + s->at, s->bytes) : err;
 
-	if (is_here)
-		err = s3_write_memory(&op->fd, op->body.data + s->at, s->bytes);
-	if (is_here && err && op->fd >= 0)
-		close(op->fd);
 	text_fini(&op->body);
-	if (is_here || err)
-		finish(stream, err ? err : op->fd, s ? s->bytes : 0);
+	if (is_here || !s)
+		finish(stream, fd, is_here ? s->bytes : 0);
 	else
 		read_section(stream);
 }
@@ -302,20 +322,20 @@ void s3_stream_find(struct s3_client *c, struct s3_heads *heads, const char *id,
                     struct store_found *found, void (*done)(void *arg), void *arg)
 {
 	struct s3_stream *stream = pool_get(sizeof *stream);
-	XXH3_state_t *content = XXH3_createState();
+	XXH3_state_t *sum = XXH3_createState();
 
-	if (!stream || !content) {
-		XXH3_freeState(content);
+	if (!stream || !sum) {
+		XXH3_freeState(sum);
 		pool_put(stream);
 		found->fd = -ENOMEM;
 		done(arg);
 		return;
 	}
-	XXH3_128bits_reset(content);
 	*stream = (struct s3_stream){
 		.client = c,
 		.heads = heads,
-		.op = { .verb = S3_GET, .content = content, .arg = stream },
+		.op = { .verb = S3_GET, .arg = stream },
+		.sum = sum,
 		.found = found,
 		.done = done,
 		.arg = arg,

@@ -241,10 +241,13 @@ uint64_t storage_look(struct storage *st, bool is_spooled)
 
 int storage_examine(struct storage *st)
 {
-	if (!st->objects || atomic_load(&st->objects->is_fit))
+	if (!storage_is_away(st))
 		return 0;
+	bool was_fit = atomic_load(&st->objects->is_fit);
 	int err = s3_probe(st->objects);
 
+	if (was_fit)
+		return err ? S3_AWAY : 0;
 	if (!err)
 		err = s3_former_look(st->objects);
 	if (!err)

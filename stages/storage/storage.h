@@ -85,10 +85,14 @@ struct store_class {
 	            storage_reader *reader, void *arg);
 	int (*list)(struct storage *st, struct store_page *page); /* as store_page_read() */
 
-	/* Removals of the sweep, as functions of expiry.h and store.h. */
+	/* Removals of the sweep, as functions of expiry.h and store.h. due: of the list; an image
+	 * of an S3 store that ends later is kept, and one that has not come is kept out; 0:
+	 * whenever it ends. *bytes: what is removed, 0 if that cannot be read or has not come.
+	 * batch_end() is NULL if there is nothing to flush. */
 	int (*list_expired)(struct storage *st, uint64_t now, struct expiry_due *due, unsigned max);
 	void (*forget_expired)(struct storage *st, const char *id, uint64_t expires);
-	int (*batch_add)(struct storage *st, struct store_batch *b, const char *id);
+	int (*batch_add)(struct storage *st, struct store_batch *b, const char *id, uint64_t due,
+	                 uint64_t *bytes);
 	int (*batch_end)(struct storage *st, const struct store_batch *b);
 
 	/* A GET: fills in *found. If is_shared, it does not block, and done() is called by another
@@ -154,9 +158,10 @@ bool spooling_is_needed(const struct storage *st, const struct conf *conf);
  */
 uint64_t storage_look(struct storage *st, bool is_spooled);
 
-/* Looks whether an S3 store has what images need, unless that is known; nothing is put before.
- * Returns 0; -EOPNOTSUPP if it has not; or S3_AWAY if it does not tell, and the next call asks
- * again. The first failure of each kind is logged. One thread at a time. */
+/* Looks whether an S3 store has what images need, unless that is known; nothing is put before. Also
+ * tries a store that is away, whose answer ends that. Returns 0; -EOPNOTSUPP if it has not; or
+ * S3_AWAY if it does not tell, and the next call asks again. The first failure of each kind is
+ * logged. One thread at a time. */
 int storage_examine(struct storage *st);
 
 /* Puts items as store_put(). If the class is_shared, all are for the same place. */

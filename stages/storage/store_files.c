@@ -55,8 +55,17 @@ static void forget_expired(struct storage *st, const char *id, uint64_t expires)
 	expiry_forget(st->files, id, expires);
 }
 
-static int batch_add(struct storage *st, struct store_batch *b, const char *id)
+static int batch_add(struct storage *st, struct store_batch *b, const char *id, uint64_t due,
+                     uint64_t *bytes)
 {
+	char data[STORED_IMAGE_MAX + 1];
+	struct stored_info info;
+	uint64_t expires;
+	int length = stored_image_load(st->files, id, data, &expires);
+	bool is_read = length >= 0 && stored_info_read(&info, data, (size_t)length) == 0;
+
+	(void)due;
+	*bytes = is_read ? stored_info_bytes(&info) : 0;
 	return store_batch_add(b, st->files, STORE_IMAGES, id);
 }
 

@@ -28,14 +28,6 @@ static_assert(KEY_RECORD_VERSION_MAX == S3_ETAG_MAX, "a version is an entity tag
 
 /* ---- putting ---- */
 
-static void write_expiry_key(char key[S3_KEY_MAX], const char *id, uint64_t expires)
-{
-	char name[EXPIRY_NAME_MAX];
-
-	expiry_write_name(name, id, expires);
-	snprintf(key, S3_KEY_MAX, S3_EXPIRY "%s", name);
-}
-
 /* Of one put(), each by its item. */
 struct putting {
 	struct s3_op op[ITEMS_MAX]; /* without a verb: nothing is put */
@@ -44,26 +36,17 @@ struct putting {
 	uint64_t expires[ITEMS_MAX]; /* by the store's clock */
 };
 
-/* Notes when images end, before they can be there. A note without an image does no harm. */
-static void put_notes(struct storage *st, struct putting *p, struct store_item *items,
-                      unsigned count)
+/* Notes when an image ends, before it can be there. A note without an image does no harm. */
+static void begin_note(struct storage *st, struct putting *p, const struct store_item *item,
+                       unsigned i)
 {
-	static const char note[] = "expires\n"; /* some stores refuse an empty object */
-	const struct iovec content = { (void *)(uintptr_t)note, sizeof note - 1 };
+	static const struct iovec content = { (void *)(uintptr_t)S3_NOTE, sizeof S3_NOTE - 1 };
 
-	for (unsigned i = 0; i < count; i++) {
-		p->expires[i] = s3_end_there(st->objects, items[i].expires);
-		if (!items[i].expires)
-			continue;
-		p->op[i] = (struct s3_op){ .verb = S3_PUT, .piece = &content, .piece_count = 1 };
-		write_expiry_key(p->op[i].key, items[i].id, p->expires[i]);
-	}
-	s3_client_run(st->objects, p->op, count);
-	for (unsigned i = 0; i < count; i++) {
-		items[i].err = p->op[i].err;
-		text_fini(&p->op[i].body);
-		p->op[i].verb = 0;
-	}
+	p->expires[i] = s3_end_there(st->objects, item->expires);
+	p->op[i] = (struct s3_op){ .verb = item->expires ? S3_PUT : 0,
+		                   .piece = &content,
+		                   .piece_count = 1 };
+	s3_note_key(p->op[i].key, item->id, p->expires[i]);
 }
 
 /* [U2] The id is of this upload: its object is there, or was removed. Or another node, which made
@@ -75,35 +58,19 @@ static int look_at_other(struct storage *st, const char *id)
 	return fate == S3_THERE || fate == S3_REMOVED ? 0 : fate < 0 ? fate : -EAGAIN;
 }
 
-static void put_images(struct storage *st, struct putting *p, struct store_item *items,
-                       unsigned count)
+static void begin_image(struct putting *p, struct store_item *item, unsigned i)
 {
-	for (unsigned i = 0; i < count; i++) {
-		text_init_growable(&p->head[i], S3_HEAD_MAX + 1);
-		if (!items[i].err && s3_id_is_too_old(items[i].id)) /* [U3] */
-			items[i].err = -ETIME;
-		if (items[i].err)
-			continue;
-		int pieces = s3_image_write(&p->head[i], p->piece[i], &items[i], p->expires[i]);
+	int pieces = item->err ? item->err
+	             : s3_id_is_too_old(item->id)
+	                     ? -ETIME /* [U3] */
+	                     : s3_image_write(&p->head[i], p->piece[i], item, p->expires[i]);
 
-		items[i].err = pieces < 0 ? pieces : 0;
-		if (pieces < 0)
-			continue;
-		p->op[i] = (struct s3_op){ .verb = S3_PUT,
-			                   .match = "*",
-			                   .piece = p->piece[i],
-			                   .piece_count = (unsigned)pieces };
-		s3_image_key(p->op[i].key, items[i].id);
-	}
-	s3_client_run(st->objects, p->op, count); /* [U1] */
-	for (unsigned i = 0; i < count; i++) {
-		int err = p->op[i].err == -EEXIST ? look_at_other(st, items[i].id) : p->op[i].err;
-
-		if (!items[i].err) /* -ENOENT tells nothing of files */
-			items[i].err = err == -ENOENT ? S3_AWAY : err;
-		text_fini(&p->op[i].body);
-		text_fini(&p->head[i]);
-	}
+	item->err = pieces < 0 ? pieces : 0;
+	p->op[i] = (struct s3_op){ .verb = item->err ? 0 : S3_PUT,
+		                   .match = "*",
+		                   .piece = p->piece[i],
+		                   .piece_count = (unsigned)pieces };
+	s3_image_key(p->op[i].key, item->id);
 }
 
 static void put(struct storage *st, struct store_item *items, unsigned count)
@@ -111,12 +78,26 @@ static void put(struct storage *st, struct store_item *items, unsigned count)
 	struct putting *p = count ? pool_get(sizeof *p) : NULL;
 
 	assert(count <= ITEMS_MAX);
-	for (unsigned i = 0; i < count; i++)
+	for (unsigned i = 0; i < count; i++) {
 		items[i].err = p ? 0 : -ENOMEM;
-	if (p) {
-		memset(p->op, 0, sizeof p->op);
-		put_notes(st, p, items, count);
-		put_images(st, p, items, count);
+		if (p)
+			begin_note(st, p, &items[i], i);
+	}
+	if (!p)
+		return;
+	s3_client_run(st->objects, p->op, count);
+	for (unsigned i = 0; i < count; i++) {
+		items[i].err = p->op[i].err;
+		text_init_growable(&p->head[i], S3_HEAD_MAX + 1);
+		begin_image(p, &items[i], i);
+	}
+	s3_client_run(st->objects, p->op, count); /* [U1] */
+	for (unsigned i = 0; i < count; i++) {
+		int err = p->op[i].err == -EEXIST ? look_at_other(st, items[i].id) : p->op[i].err;
+
+		if (!items[i].err) /* -ENOENT tells nothing of files */
+			items[i].err = err == -ENOENT ? S3_AWAY : err;
+		text_fini(&p->head[i]);
 	}
 	pool_put(p);
 }
@@ -136,17 +117,6 @@ static void give_json(struct s3_client *c, struct s3_op *op, storage_reader *rea
 	reader(op->body.data + json->at, json->bytes, s3_end_here(c, head.expires), arg);
 }
 
-/* Reads an image again that is not there, if it could be copied. */
-static void read_former(struct storage *st, struct s3_op *op, const char *id)
-{
-	op->err = storage_adopt(st, id);
-	if (op->err)
-		return;
-	text_fini(&op->body);
-	*op = s3_head_op(id);
-	s3_client_run(st->objects, op, 1);
-}
-
 static int read_images(struct storage *st, char (*id)[ULID_LENGTH + 1], unsigned count,
                        storage_reader *reader, void *arg)
 {
@@ -160,8 +130,10 @@ static int read_images(struct storage *st, char (*id)[ULID_LENGTH + 1], unsigned
 		ops[i] = s3_head_op(id[i]);
 	s3_client_run(st->objects, ops, count);
 	for (unsigned i = 0; i < count; i++) {
-		if (ops[i].err == -ENOENT)
-			read_former(st, &ops[i], id[i]);
+		if (ops[i].err == -ENOENT && !(ops[i].err = storage_adopt(st, id[i]))) {
+			ops[i] = s3_head_op(id[i]);
+			s3_client_run(st->objects, &ops[i], 1);
+		}
 		if (!ops[i].err)
 			give_json(st->objects, &ops[i], reader, arg);
 		else if (ops[i].err != -ENOENT && ops[i].err != S3_IS_REMOVED &&
@@ -185,18 +157,15 @@ static void forget_expired(struct storage *st, const char *id, uint64_t expires)
 {
 	char key[S3_KEY_MAX];
 
-	write_expiry_key(key, id, expires);
+	s3_note_key(key, id, expires);
 	(void)s3_remove(st->objects, key, ""); /* it is listed again */
 }
 
 static int remove_image(struct storage *st, const char *id)
 {
-	uint64_t expires;
-	int err = s3_image_remove(st->objects, id, spooling_has(st, id), &expires);
+	uint64_t bytes;
 
-	if (!err && expires)
-		forget_expired(st, id, expires);
-	return err;
+	return s3_image_remove(st->objects, id, spooling_has(st, id), 0, &bytes);
 }
 
 struct due_list {
@@ -225,19 +194,14 @@ static int list_expired(struct storage *st, uint64_t now, struct expiry_due *due
 	return err ? err : (int)list.count;
 }
 
-static int batch_add(struct storage *st, struct store_batch *b, const char *id)
+static int batch_add(struct storage *st, struct store_batch *b, const char *id, uint64_t due,
+                     uint64_t *bytes)
 {
 	assert(b->count < STORE_BATCH_MAX);
-	int err = remove_image(st, id);
+	int err = s3_image_remove(st->objects, id, due != 0, due, bytes);
 
 	b->count += !err;
 	return err;
-}
-
-static int batch_end(struct storage *st, const struct store_batch *b)
-{
-	(void)st, (void)b;
-	return 0;
 }
 
 /* ---- a GET ---- */
@@ -360,7 +324,6 @@ const struct store_class store_of_objects = {
 	.list_expired = list_expired,
 	.forget_expired = forget_expired,
 	.batch_add = batch_add,
-	.batch_end = batch_end,
 	.find = find,
 	.key_read = key_read,
 	.key_write = key_write,

@@ -22,9 +22,18 @@ void checksum_of(const void *data, size_t size, char sum[CHECKSUM_LENGTH + 1])
 	print(XXH3_128bits(data, size), sum);
 }
 
-void checksum_write(const struct XXH3_state_s *parts, char sum[CHECKSUM_LENGTH + 1])
+int checksum_of_end(const struct XXH3_state_s *before, const void *data, size_t size,
+                    char sum[CHECKSUM_LENGTH + 1])
 {
-	print(XXH3_128bits_digest(parts), sum);
+	XXH3_state_t *state = XXH3_createState();
+
+	if (!state)
+		return -ENOMEM;
+	XXH3_copyState(state, before);
+	XXH3_128bits_update(state, data, size);
+	print(XXH3_128bits_digest(state), sum);
+	XXH3_freeState(state);
+	return 0;
 }
 
 int checksum_of_file(int fd, char sum[CHECKSUM_LENGTH + 1], uint64_t *size)
@@ -44,7 +53,7 @@ int checksum_of_file(int fd, char sum[CHECKSUM_LENGTH + 1], uint64_t *size)
 	if (n < 0)
 		err = (int)n;
 	if (!err)
-		checksum_write(state, sum);
+		print(XXH3_128bits_digest(state), sum);
 	XXH3_freeState(state);
 	return err;
 }

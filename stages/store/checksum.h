@@ -19,8 +19,10 @@ struct XXH3_state_s;
 /* Writes the checksum of data[0..size), zero-terminated. */
 void checksum_of(const void *data, size_t size, char sum[CHECKSUM_LENGTH + 1]);
 
-/* Writes the checksum of content that came in parts, zero-terminated. */
-void checksum_write(const struct XXH3_state_s *parts, char sum[CHECKSUM_LENGTH + 1]);
+/* Writes the checksum of content of which data[0..size) is the end, zero-terminated. before: the
+ * state of the rest. Returns 0 or -ENOMEM. */
+int checksum_of_end(const struct XXH3_state_s *before, const void *data, size_t size,
+                    char sum[CHECKSUM_LENGTH + 1]);
 
 /* Reads the file from its beginning and writes its checksum and its bytes. Returns 0 or -errno. May
  * block. */

@@ -11,7 +11,7 @@ import pictures
 import s3_image
 from client import form_files
 from darkroom import IS_SANITIZED, eventually, overrides, run, slow
-from s3_fixtures import begin, figures, is_away, remove, store, stored  # noqa: F401
+from s3_fixtures import begin, due, figures, is_away, remove, store, stored  # noqa: F401
 from s3_stand_in import Store
 from test_tokens import make
 from uploads import TINY, check_stored, fetch_all, in_parallel
@@ -39,7 +39,7 @@ def test_upload_get_and_delete(begin, store):
         assert daemon.get(variant["url"]).body == files[f"{name}.jpg"]
     assert daemon.get(image["url"]).json() == image
     assert remove(daemon, image).status == 204
-    assert store.keys() == [key] and not stored(store)
+    assert store.keys("image/") == [key] and not stored(store) and not due(store)
     assert remove(daemon, image).status == 404
     assert daemon.get(image["url"]).status == 404
     for variant in image["variants"].values():
@@ -127,7 +127,8 @@ def test_images_end(begin, store):
     assert len(store.keys("expiry/")) == 1
     url = answer.json()["images"][0]["variants"]["thumb"]["url"]
     assert daemon.get(url)["expires"]
-    assert eventually(lambda: not store.keys("expiry/") and list(stored(store)) == [kept["id"]], 20)
+    assert eventually(lambda: list(stored(store)) == [kept["id"]], 20)
+    assert eventually(lambda: not due(store)), "the note goes after the image"
     assert daemon.get(url).status == 404
     assert daemon.get("/stats").json()["store"]["removed"]["expired"] == 1
 

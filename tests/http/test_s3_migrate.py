@@ -178,6 +178,7 @@ def test_a_tombstone_goes_after_the_former_objects(begin, make, store):
         for image in images:
             store.objects["a/b/" + s3_image.key_of(image["id"])] = (s3_image.REMOVED, {},
                                                                     time.time() - 31 * DAY)
+            store.objects[f"a/b/expiry/1000000000.{image['id']}"] = (b"expires\n", {}, time.time())
     store.fail_once("DELETE", "a/b/image/", status=507)  # the client does not repeat it
     daemon = begin("store.sweep_interval=100ms")
     assert eventually(lambda: not store.keys("image/"), 60)

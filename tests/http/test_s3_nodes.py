@@ -11,7 +11,7 @@ import pytest
 import pictures
 from client import Closed
 from darkroom import eventually, slow
-from s3_fixtures import begin as begin_private, figures, remove, store, stored  # noqa: F401
+from s3_fixtures import begin as begin_private, due, figures, remove, store, stored  # noqa: F401
 from s3_stand_in import Fault
 from test_idempotency import SMALL, ids, is_repeated, post
 from uploads import TINY, check_stored
@@ -193,6 +193,23 @@ def test_a_node_that_dies_leaves_a_whole_image_or_none(begin, store):
     check_stored(two, image)
     assert remove(two, image).status == 204
     assert is_gone(two, image)
+
+
+def test_an_image_whose_end_comes_first_does_not_stay(begin, store):
+    """A is killed at its PUT, which comes when the note of the image's end is gone."""
+    one, two = begin(), begin("store.sweep_interval=100ms")
+    gate = Gate(store)
+    late = Asked(one.upload, SMALL, headers=[("X-Expires-After", "1")])
+    assert gate.is_reached()
+    one.kill()
+    gate.open()
+    assert eventually(lambda: not due(store), slow(30))
+    store.release()
+    assert late.result() is None
+    # The tombstone, and what came after it.
+    assert eventually(lambda: [method for method, key in store.answered if "/image/" in key].count("PUT") == 2)
+    assert not stored(store) and listed(two) == []
+    assert two.get("/stats").json()["store"]["removed"]["expired"] == 0
 
 
 def test_recovery_makes_no_image_that_was_removed(start, store, tmp_path):

@@ -15,7 +15,7 @@ static uint64_t open_it(struct breaker *b)
 {
 	uint64_t now = START;
 
-	while (!breaker_failed(b, 1, now, now))
+	while (!breaker_note(b, 1, now, now))
 		now += 100 * NS_PER_MS;
 	return now;
 }
@@ -26,13 +26,13 @@ static void few_failures_leave_it_closed(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < 100; i++) /* at once: a blip */
-		assert_false(breaker_failed(&b, 1, START, START));
+		assert_false(breaker_note(&b, 1, START, START));
 	assert_false(b.is_open);
-	assert_false(breaker_succeeded(&b));
+	assert_false(breaker_note(&b, 0, START, START));
 	/* A success in between, for any time. */
 	for (unsigned i = 0; i < 100; i++) {
-		assert_false(breaker_failed(&b, 1, START, START + i * NS_PER_S));
-		assert_false(breaker_succeeded(&b));
+		assert_false(breaker_note(&b, 1, START, START + i * NS_PER_S));
+		assert_false(breaker_note(&b, 0, START, START));
 	}
 }
 
@@ -42,7 +42,7 @@ static void rare_failures_leave_it_closed(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i + 1 < BREAKER_WEIGHT; i++)
-		assert_false(breaker_failed(&b, 1, START, START + i * 60 * NS_PER_S));
+		assert_false(breaker_note(&b, 1, START, START + i * 60 * NS_PER_S));
 	assert_false(b.is_open);
 }
 
@@ -55,7 +55,7 @@ static void it_opens_after_a_second_of_failures(void **state)
 
 	assert_true(now >= START + BREAKER_OPEN_NS);
 	assert_true(b.is_open);
-	assert_false(breaker_failed(&b, 1, now, now)); /* it was open */
+	assert_false(breaker_note(&b, 1, now, now)); /* it was open */
 }
 
 static void two_requests_without_an_answer_open_it(void **state)
@@ -64,8 +64,8 @@ static void two_requests_without_an_answer_open_it(void **state)
 	uint64_t now = START + 5 * NS_PER_S;
 
 	(void)state;
-	assert_false(breaker_failed(&b, BREAKER_TIMEOUT, START, now));
-	assert_true(breaker_failed(&b, BREAKER_TIMEOUT, START, now));
+	assert_false(breaker_note(&b, BREAKER_TIMEOUT, START, now));
+	assert_true(breaker_note(&b, BREAKER_TIMEOUT, START, now));
 }
 
 /* Results of before and after a pause of the process come at once. */
@@ -75,8 +75,8 @@ static void a_few_failures_around_a_pause_leave_it_closed(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i + 1 < BREAKER_WEIGHT; i++)
-		assert_false(breaker_failed(&b, 1, START, START + 5 * NS_PER_S));
-	assert_false(breaker_succeeded(&b));
+		assert_false(breaker_note(&b, 1, START, START + 5 * NS_PER_S));
+	assert_false(breaker_note(&b, 0, START, START));
 }
 
 static void a_success_closes_it(void **state)
@@ -85,8 +85,8 @@ static void a_success_closes_it(void **state)
 	uint64_t now = open_it(&b);
 
 	(void)state;
-	assert_true(breaker_succeeded(&b));
-	assert_false(breaker_failed(&b, 1, now, now)); /* counts from 0 */
+	assert_true(breaker_note(&b, 0, START, START));
+	assert_false(breaker_note(&b, 1, now, now)); /* counts from 0 */
 }
 
 int main(void)

@@ -60,7 +60,7 @@ static void entities_are_characters_of_utf_8(void **state)
 		assert_string_equal(listed.name, wanted[i]);
 		assert_false(listed.is_plain);
 	}
-	assert_true(s3_list_is_right(list, sizeof list - 1, "a/", ""));
+	assert_true(s3_list_is_right(list, sizeof list - 1, "a", "/", ""));
 	for (size_t i = 0; i < sizeof none / sizeof none[0]; i++) {
 		int n = snprintf(text, sizeof text,
 		                 BEGIN "<IsTruncated>false</IsTruncated>" ITEM("%s") END, none[i]);
@@ -73,7 +73,7 @@ static void entities_are_characters_of_utf_8(void **state)
 
 static bool is_right(const char *prefix, const char *after)
 {
-	return s3_list_is_right(two, sizeof two - 1, prefix, after);
+	return s3_list_is_right(two, sizeof two - 1, "", prefix, after);
 }
 
 static void keys_begin_with_the_prefix_and_come_in_order(void **state)
@@ -90,11 +90,11 @@ static void keys_begin_with_the_prefix_and_come_in_order(void **state)
 	assert_true(is_right("a/", "A/9") && is_right("a/", "a/!"));
 	assert_false(is_right("a/1", "") || is_right("b", "") || is_right("a/", "a/&<>\"'"));
 	assert_false(is_right("a/", "a/1") || is_right("a/", "b"));
-	assert_false(s3_list_is_right(twice, sizeof twice - 1, "", ""));
-	assert_false(s3_list_is_right(back, sizeof back - 1, "", ""));
-	assert_false(s3_list_is_right(none, sizeof none - 1, "", ""));
-	assert_false(s3_list_is_right(empty, sizeof empty - 1, "", ""));
-	assert_false(s3_list_is_right(strange, sizeof strange - 1, "", ""));
+	assert_false(s3_list_is_right(twice, sizeof twice - 1, "", "", ""));
+	assert_false(s3_list_is_right(back, sizeof back - 1, "", "", ""));
+	assert_false(s3_list_is_right(none, sizeof none - 1, "", "", ""));
+	assert_false(s3_list_is_right(empty, sizeof empty - 1, "", "", ""));
+	assert_false(s3_list_is_right(strange, sizeof strange - 1, "", "", ""));
 }
 
 #define TIMED(key, time) \

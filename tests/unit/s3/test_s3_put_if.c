@@ -149,9 +149,9 @@ static void a_new_object_is_stored(void **state)
 	assert_int_equal(put("*"), 0);
 	assert_string_equal(got, etag);
 	assert_non_null(strstr(server.request[0], "PUT /photos/" KEY " HTTP/1.1\r\n"));
-	assert_non_null(strstr(server.request[0], "\r\nif-none-match: *\r\n"));
+	assert_non_null(strstr(server.request[0], "\r\nif-none-match:*\r\n"));
 	assert_non_null(strstr(server.request[0], "=host;if-none-match;x-amz-content-sha256;"));
-	assert_non_null(strstr(server.request[0], "\r\nx-amz-content-sha256: " DATA_HASH "\r\n"));
+	assert_non_null(strstr(server.request[0], "\r\nx-amz-content-sha256:" DATA_HASH "\r\n"));
 	assert_null(strstr(server.request[0], "if-match"));
 }
 
@@ -161,7 +161,7 @@ static void an_object_with_an_entity_tag_is_replaced(void **state)
 	server.answer[0] = stored;
 	assert_int_equal(put("\"abc\""), 0);
 	assert_string_equal(got, etag);
-	assert_non_null(strstr(server.request[0], "\r\nif-match: \"abc\"\r\n"));
+	assert_non_null(strstr(server.request[0], "\r\nif-match:\"abc\"\r\n"));
 	assert_null(strstr(server.request[0], "if-none-match"));
 }
 
@@ -191,7 +191,7 @@ static void an_entity_tag_is_tried_without_its_quotes(void **state)
 	server.answer[1] = other;
 	server.answer[2] = stored;
 	assert_int_equal(put("\"abc\""), 0);
-	assert_non_null(strstr(server.request[2], "\r\nif-match: abc\r\n"));
+	assert_non_null(strstr(server.request[2], "\r\nif-match:abc\r\n"));
 }
 
 static void a_conflict_is_repeated(void **state)
@@ -275,7 +275,7 @@ static void an_object_with_another_tag_is_not_removed(void **state)
 	(void)state;
 	server.answer[0] = error(text, "412 x", "PreconditionFailed");
 	assert_int_equal(run("\"abc\"", true), -EEXIST);
-	assert_non_null(strstr(server.request[0], "\r\nif-match: \"abc\"\r\n"));
+	assert_non_null(strstr(server.request[0], "\r\nif-match:\"abc\"\r\n"));
 }
 
 /* Writes what the server answers. */

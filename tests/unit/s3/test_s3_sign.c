@@ -37,14 +37,13 @@ static void check_signature(const struct s3_request *r, const char *names, const
 	assert_string_equal(authorization, expected);
 }
 
+#define HASH_AND_DATE(hash) "x-amz-content-sha256:" hash "\nx-amz-date:" DATE "\n"
+
 static void get_of_an_object(void **state)
 {
-	struct s3_header header[] = { { "host", HOST },
-		                      { "range", "bytes=0-9" },
-		                      { "x-amz-content-sha256", NO_BODY },
-		                      { "x-amz-date", DATE } };
-	const struct s3_request r = { REGION, "GET",  "/test.txt",      "",
-		                      HOST,   header, COUNT_OF(header), NO_BODY };
+	const struct s3_request r = { REGION, "GET", "/test.txt",
+		                      "host:" HOST "\nrange:bytes=0-9\n" HASH_AND_DATE(NO_BODY),
+		                      NO_BODY };
 
 	(void)state;
 	check_signature(&r, "host;range;x-amz-content-sha256;x-amz-date",
@@ -53,22 +52,18 @@ static void get_of_an_object(void **state)
 
 static void put_of_an_object(void **state)
 {
-	static const char body[] =
-		"44ce7dd67c959e0d3524ffac1771dfbba87d2b6b4b4e99e42034a8b803f8b072";
-	struct s3_header header[] = { { "date", "Fri, 24 May 2013 00:00:00 GMT" },
-		                      { "host", HOST },
-		                      { "x-amz-content-sha256", body },
-		                      { "x-amz-date", DATE },
-		                      { "x-amz-storage-class", "REDUCED_REDUNDANCY" } };
+#define BODY "44ce7dd67c959e0d3524ffac1771dfbba87d2b6b4b4e99e42034a8b803f8b072"
 	char path[64];
 	struct text escaped;
 
 	(void)state;
 	text_init(&escaped, path, sizeof path);
 	s3_escape(&escaped, "/test$file.text", true);
-	const struct s3_request r = {
-		REGION, "PUT", path, "", HOST, header, COUNT_OF(header), body
-	};
+	const struct s3_request r = { REGION, "PUT", path,
+		                      "date:Fri, 24 May 2013 00:00:00 GMT\nhost:" HOST
+		                      "\n" HASH_AND_DATE(
+					      BODY) "x-amz-storage-class:REDUCED_REDUNDANCY\n",
+		                      BODY };
 
 	check_signature(&r, "date;host;x-amz-content-sha256;x-amz-date;x-amz-storage-class",
 	                "98ad721746da40c64f1a55b78f14c238d841ea1380cd77a1b5971af0ece108bd");
@@ -76,16 +71,13 @@ static void put_of_an_object(void **state)
 
 static void queries(void **state)
 {
-	struct s3_header header[] = { { "host", HOST },
-		                      { "x-amz-content-sha256", NO_BODY },
-		                      { "x-amz-date", DATE } };
-	struct s3_request r = { REGION,           "GET",  "/", "lifecycle=", HOST, header,
-		                COUNT_OF(header), NO_BODY };
+	struct s3_request r = { REGION, "GET",
+		                "/?lifecycle=", "host:" HOST "\n" HASH_AND_DATE(NO_BODY), NO_BODY };
 
 	(void)state;
 	check_signature(&r, "host;x-amz-content-sha256;x-amz-date",
 	                "fea454ca298b7da1c68078a5d1bdbfbbe0d65c699e0f91ac7a200a0136783543");
-	r.query = "max-keys=2&prefix=J";
+	r.target = "/?max-keys=2&prefix=J";
 	check_signature(&r, "host;x-amz-content-sha256;x-amz-date",
 	                "34b48302e7b5fa45bde8084f4b7868a86f0a534bc59db6670ed5711ef69dc6f7");
 }
@@ -116,18 +108,19 @@ static void dates(void **state)
 /* A name or a value of any length must not be cut silently. */
 static void too_long_a_signature_is_refused(void **state)
 {
-	static char name[300];
-	struct s3_header header[] = { { name, "x" } };
-	const struct s3_request r = { REGION, "GET", "/", "", HOST, header, 1, NO_BODY };
+	static char name[300], line[sizeof name + 4];
+	const struct s3_request r = { REGION, "GET", "/", line, NO_BODY };
 	char authorization[S3_AUTHORIZATION_MAX];
 	struct s3_request other;
 
 	(void)state;
 	memset(name, 'x', sizeof name - 1);
+	snprintf(line, sizeof line, "%s:x\n", name);
 	assert_false(s3_sign(&keys, &r, DATE, authorization));
 	other = r;
 	other.region = name;
 	name[150] = '\0';
+	strcpy(line, "host:x\n");
 	assert_false(s3_sign(&keys, &other, DATE, authorization));
 }
 
