@@ -1,8 +1,9 @@
 """What an S3 store costs: the daemon's CPU time per image with store.kind = file and = s3, without
 what libcurl alone needs to put the same bytes (tests/bench/s3_put.c). The store is an nginx that
 takes all and keeps nothing, because only the daemon's time counts. Several programs are measured in
-turns. The PUTs of an image are counted by the daemon. Prints a table, and writes one JSON line per
-round. Runs by itself:
+turns. The PUTs of an image are counted by the daemon. Prints a table, with a verdict on each bound of
+s3 : file, and writes one JSON line per run. No round begins that would end after --minutes. Runs by
+itself:
 
     /usr/bin/python3 scripts/experiments/s3_cost.py --program new=build/darkroomd
 """
@@ -15,6 +16,7 @@ import socket
 import statistics
 import subprocess
 import sys
+import time
 import urllib.request
 
 import machine
@@ -57,6 +59,8 @@ http {{
   }}
 }}
 """
+BOUNDS = {64: 1.05, 8: 1.15}  # of s3 : file, by clients
+REFERENCE = "build/plain/tests/bench/s3_put"
 PARALLEL = 32  # experiment.s3_connections, and requests of the reference
 
 
@@ -123,9 +127,8 @@ def daemon_ms(bench, program, settings, count, clients):
 
 def curl_ms(url, sizes, count):
     """The same of the reference."""
-    done = subprocess.run([machine.ROOT / "build" / "plain" / "tests" / "bench" / "s3_put", url + "/photos/x",
-                           str(count), str(PARALLEL), *map(str, sizes)], capture_output=True,
-                          text=True)
+    done = subprocess.run([machine.ROOT / REFERENCE, url + "/photos/x", str(count), str(PARALLEL),
+                           *map(str, sizes)], capture_output=True, text=True)
     if done.returncode != 0:
         raise run.Failed(done.stderr)
     return float(done.stdout) / count * 1000
@@ -157,9 +160,18 @@ def measure(options, programs, photo, clients, url, is_reversed):
     return lines
 
 
+def verdict(clients, interval):
+    bound = BOUNDS.get(clients)
+    if not bound:
+        return "none"
+    return f"{bound:.2f} " + (paired.HOLDS if interval.high <= bound else
+                              paired.HOLDS_NOT if interval.low > bound else paired.OPEN)
+
+
 def table(lines):
     text = ["| program | photograph | clients | PUTs | file | s3 | libcurl alone | s3 : file | "
-            "(s3 - libcurl) : file |", "|---|---|---:|---:|---:|---:|---:|---:|---:|"]
+            "(s3 - libcurl) : file | bound of s3 : file |", "|---|---|---:|---:|---:|---:|---:|---:|---:|---|"]
+
     def case(line):
         return line["program"], line["photograph"], line["clients"]
 
@@ -171,7 +183,8 @@ def table(lines):
                                 for line in own]).interval() for without in (0, 1)]
         text.append(f"| {name} | {photo} | {clients} | {puts:.2f} | {file:.3f} ms | {s3:.3f} ms | "
                     f"{curl:.3f} ms | " + " | ".join(
-                        f"{one.ratio:.3f} ({one.low:.3f} to {one.high:.3f})" for one in ratios) + " |")
+                        f"{one.ratio:.3f} ({one.low:.3f} to {one.high:.3f})" for one in ratios)
+                    + f" | {verdict(clients, ratios[0])} |")
     return "\n".join(text)
 
 
@@ -183,7 +196,9 @@ def parse(arguments):
     add("--count", type=int, default=1000, help="images of each run (1000)")
     add("--clients", default="64,8", help="connections of the load generator: the first keep all "
         "cores busy, with few the cores sleep while the store answers (64,8)")
-    add("--photographs", type=pathlib.Path, nargs="+", required=True, help="JPEG files")
+    add("--photographs", type=pathlib.Path, nargs="+", default=[machine.ROOT / "data/sample/lake.jpg"],
+        help="JPEG files (data/sample/lake.jpg)")
+    add("--minutes", type=float, default=9, help="of all rounds, at most; one is always made (9)")
     add("--out", type=pathlib.Path, default=machine.ROOT / "build" / "s3-cost")
     add("--work", type=pathlib.Path, help="directory for stores (in --out)")
     return parser.parse_args(arguments)
@@ -195,9 +210,15 @@ def main():
     options.work = (options.work or options.out).resolve() / "work"
     (options.work / "stores").mkdir(parents=True, exist_ok=True)
     options.out.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["make", "-s", REFERENCE], cwd=machine.ROOT, check=True)
     lines = []
     with sink(options.work) as url, worktree.results(options.out / "runs.jsonl") as raw:
+        begin = time.monotonic()
         for number in range(options.rounds):
+            used = (time.monotonic() - begin) / 60
+            if number and used * (number + 1) / number > options.minutes:
+                print(f"{number} rounds, because of --minutes", file=sys.stderr, flush=True)
+                break
             for photo in options.photographs:
                 for clients in map(int, options.clients.split(",")):
                     for line in measure(options, programs, photo, clients, url, number % 2):

@@ -19,8 +19,16 @@ def test_what_libcurl_needs_is_subtracted_in_each_round():
              line(1, clients=8, s3_ms=4.3)]
     rows = s3_cost.table(lines).splitlines()[2:]
     assert rows == [
-        "| new | a.jpg | 64 | 1.00 | 3.000 ms | 3.700 ms | 0.400 ms | 1.237 (1.088 to 1.407) | 1.100 (1.100 to 1.100) |",
-        "| new | a.jpg | 8 | 1.00 | 2.000 ms | 4.300 ms | 0.300 ms | 2.150 (2.150 to 2.150) | 2.000 (2.000 to 2.000) |"]
+        "| new | a.jpg | 64 | 1.00 | 3.000 ms | 3.700 ms | 0.400 ms | 1.237 (1.088 to 1.407) | 1.100 (1.100 to 1.100) | 1.05 does not hold |",
+        "| new | a.jpg | 8 | 1.00 | 2.000 ms | 4.300 ms | 0.300 ms | 2.150 (2.150 to 2.150) | 2.000 (2.000 to 2.000) | 1.15 does not hold |"]
+
+
+def test_bounds_are_judged_by_the_interval():
+    def verdicts(*s3_ms):
+        return s3_cost.table([line(i, s3_ms=ms) for i, ms in enumerate(s3_ms)]).splitlines()[2].split(" | ")[-1]
+    assert verdicts(2.08, 2.08) == "1.05 holds |"
+    assert verdicts(2.0, 2.2) == "1.05 cannot be told |"
+    assert verdicts(2.2, 2.2) == "1.05 does not hold |"
 
 
 def test_all_bytes_are_put(tmp_path):
