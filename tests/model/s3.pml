@@ -21,7 +21,8 @@
  *   U3  refuse U1 for an id that is too old, by the clock that signs the request
  *   D1  read the object that is to be removed
  *   D2  put a mark, if the object is still that one
- *   D3  put a mark for an image that may still come, if the id has no object
+ *   D3  put a mark for an image that may still come, if the id has no object: because it waits on a disk,
+ *       or because a pass has its note, and its end is over
  *   D4  answer that the image is removed; take its original from the disk before
  *   K1  read the record of the key
  *   K2  put an open record with a new id, if the record is still that of K1
@@ -52,6 +53,7 @@
  * -DFORMER: without keys; image 1 is in the objects of a former version, and two nodes copy it: for a GET,
  * or to remove them (darkroomd store migrate). Claims are the same: what has no object is served from them.
  *
+ * -DENDS: with a pass that has the note of image 1, which was put before U1, and drops it afterwards.
  * -DREADER: with a GET. -DSPOOL: without keys; the node acknowledges an image when its disk has it, and
  * the disk is there after an end of the node. -DTIME: with `calendar`. -DREPEATS=n: requests
  * that come late or again. -DBEGINS_OVER: with a record that is too old.
@@ -90,6 +92,7 @@ bool is_over = IS_BEGUN;                        /* the record is too old */
 
 /* Requests that the store may still apply: bits of ids; of records, those that they replace. */
 byte creates, removes, fences, purges, forgets;
+bool ends; /* a fence of the pass: D3 */
 byte writes[RECORDS + 1];
 
 /* results */
@@ -301,7 +304,7 @@ active [NODES] proctype copier()
 	bool has;
 
 end_idle:
-	atomic { state = 0; result = 0; has = false; fresh = fresh | BIT(_pid) };
+	fresh = fresh | BIT(_pid);
 #ifdef M2_FIRST /* REMOVED: meanwhile a pass removes both the former objects and the mark */
 	has = former;
 	state = object[1];
@@ -317,7 +320,7 @@ end_idle:
 #endif
 	if
 	:: state != NOTHING -> goto clear
-	:: state == NOTHING && !has -> atomic { assert(asked & BIT(1)); goto end_idle } /* 404 */
+	:: state == NOTHING && !has -> atomic { assert(asked & BIT(1)); goto done } /* 404 */
 	:: else
 	fi;
 #ifdef M4_EARLY /* SERVED, REMOVED: the former objects go before the copy is there */
@@ -331,19 +334,22 @@ end_idle:
 		:: fresh & BIT(_pid) ->
 #endif
 			send_create(1)
-		:: !(fresh & BIT(_pid)) -> goto end_idle
+		:: !(fresh & BIT(_pid)) -> goto done
 		fi
 	};
 	if
-	:: result == LOST -> goto end_idle
+	:: result == LOST -> goto done
 	:: else
 	fi;
 
 clear:
 	if
-	:: goto end_idle /* it was for a GET */
-	:: send_clear(); goto end_idle
-	fi
+	:: true /* it was for a GET */
+	:: send_clear()
+	fi;
+
+done: /* the search has fewer states if nothing is left over */
+	atomic { state = 0; result = 0; has = false; fresh = fresh & ~BIT(_pid); goto end_idle }
 }
 
 active [REMOVALS] proctype removal()
@@ -352,14 +358,14 @@ active [REMOVALS] proctype removal()
 	bool has;
 
 end_idle:
-	atomic { count_removals < 2 * REMOVALS -> count_removals++; state = 0; has = false };
+	atomic { count_removals < 2 * REMOVALS -> count_removals++ };
 	atomic { state = object[1]; asked = asked | BIT(1) }; /* D1 */
 	if
 	:: state == IMAGE -> send_remove(1) /* D2 */
 	:: else ->
 		has = former;
 		if
-		:: !has && object[1] == IMAGE -> goto end_idle /* copied meanwhile */
+		:: !has && object[1] == IMAGE -> goto done /* copied meanwhile */
 		:: !has && object[1] != IMAGE -> goto answer /* 404 */
 		:: has && state == NOTHING ->
 #ifdef NO_D3 /* REMOVED: only the former objects are removed, and a copy comes late */
@@ -371,17 +377,20 @@ end_idle:
 		fi
 	fi;
 	if
-	:: result != OK -> goto end_idle /* again, or 503 */
+	:: result != OK -> goto done /* again, or 503 */
 	:: else
 	fi;
 	send_clear();
 	if
-	:: result != OK -> goto end_idle /* 503 */
+	:: result != OK -> goto done /* 503 */
 	:: else
 	fi;
 
 answer: /* D4 */
-	atomic { removed = removed | BIT(1); assert(!IS_SERVED(1)); goto end_idle }
+	atomic { removed = removed | BIT(1); assert(!IS_SERVED(1)) };
+
+done:
+	atomic { state = 0; result = 0; has = false; goto end_idle }
 }
 
 active proctype months()
@@ -625,6 +634,41 @@ end_done:
 }
 #endif
 
+#ifdef ENDS
+active proctype ending()
+{
+	byte result;
+
+	atomic { last_id > 0 -> asked = asked | BIT(1) };
+again:
+	if
+	:: atomic { object[1] == IMAGE -> result = 0 }; send_remove(1) /* D2 */
+	:: atomic { object[1] >= REMOVED -> goto drop }
+	:: atomic { object[1] == NOTHING && (too_old & BIT(1)) -> goto drop }
+#ifdef NO_D3 /* REMOVED: a note is dropped whose image has not come */
+	:: atomic { object[1] == NOTHING -> goto drop }
+#else
+	:: atomic { object[1] == NOTHING -> result = 0 };
+		atomic {
+			ends = true;
+			if
+			:: apply_fence(1, REMOVED, result)
+			:: result = LOST
+			fi
+		} /* D3 */
+#endif
+	fi;
+	if
+	:: result != OK -> goto again
+	:: else
+	fi;
+drop:
+	atomic { removed = removed | BIT(1); assert(object[1] != IMAGE) };
+end_done:
+	false
+}
+#endif
+
 #ifdef READER
 active proctype reader()
 {
@@ -661,6 +705,7 @@ end_idle:
 #else
 		:: fences & BIT(i) -> apply_fence(i, FAILED, result)
 #endif
+		:: ends -> apply_fence(1, REMOVED, result)
 		:: purges & BIT(i) -> object[i] = NOTHING; CHECK_SERVED(i)
 #ifdef FORMER
 		:: clears -> apply_clear()
@@ -707,6 +752,10 @@ end_idle:
 		:: i <= last_id && !(too_old & BIT(i)) ->
 			too_old = too_old | BIT(i);
 			fences = fences & ~BIT(i);
+			if
+			:: i == 1 -> ends = false
+			:: else
+			fi;
 			if
 			:: id_of[record] == i && !is_over -> forget_key()
 			:: else
