@@ -22,6 +22,14 @@
 /* CPU time by which a client with urgent images may be ahead of that one. */
 #define URGENT_AHEAD_NS (100 * NS_PER_MS)
 
+/* CPU time by which all clients together may be behind the virtual time. While ten clients send
+ * large JPEGs, one that comes with a small one is further behind than each of them. */
+#define BEHIND_NS (600 * NS_PER_MS)
+
+/* Clients that the virtual time counts beside those that are there. So clients that send much soon
+ * are ahead of it. */
+#define BEHIND_CLIENTS 4
+
 /* CPU time of a long image, and of one that shall not wait for its end. */
 #define LONG_NS (100 * NS_PER_MS)
 #define SHORT_NS (25 * NS_PER_MS)
@@ -64,13 +72,19 @@ static bool has_room(const struct client_turns *t, unsigned images)
 	return images < t->window || !is_contended(t);
 }
 
-/* Returns whether a has its turn before b. Those that were not served more than their share go in
- * the order of arrival. */
-static bool precedes(const struct client_turns *t, const struct turn_slot *a,
-                     const struct turn_slot *b)
+/* Returns the service with which a client comes. Of those with no more, the first is next. */
+static uint64_t least_service(const struct client_turns *t)
 {
-	uint64_t a_ns = a->served_ns > t->served_ns ? a->served_ns : t->served_ns;
-	uint64_t b_ns = b->served_ns > t->served_ns ? b->served_ns : t->served_ns;
+	uint64_t behind_ns = BEHIND_NS / (t->present + BEHIND_CLIENTS);
+
+	return t->served_ns > behind_ns ? t->served_ns - behind_ns : 0;
+}
+
+/* Returns whether a has its turn before b. */
+static bool precedes(const struct turn_slot *a, const struct turn_slot *b, uint64_t least_ns)
+{
+	uint64_t a_ns = a->served_ns > least_ns ? a->served_ns : least_ns;
+	uint64_t b_ns = b->served_ns > least_ns ? b->served_ns : least_ns;
 
 	return a_ns < b_ns || (a_ns == b_ns && a->oldest < b->oldest);
 }
@@ -79,9 +93,10 @@ static bool precedes(const struct client_turns *t, const struct turn_slot *a,
 static struct turn_slot *next_slot(struct client_turns *t)
 {
 	struct turn_slot *best = NULL;
+	uint64_t least_ns = least_service(t);
 
 	for (struct turn_slot *s = t->ring.next; s != &t->ring; s = s->next)
-		if (has_room(t, s->begun) && (!best || precedes(t, s, best)))
+		if (has_room(t, s->begun) && (!best || precedes(s, best, least_ns)))
 			best = s;
 	return best;
 }
@@ -191,8 +206,8 @@ bool client_turns_add(struct client_turns *t, struct turn *turn, unsigned slot,
 	if (in_flight(s) == 0) {
 		if (t->present++ > 0)
 			t->contended_ns = clock_ns();
-		if (s->served_ns < t->served_ns)
-			s->served_ns = t->served_ns;
+		if (s->served_ns < least_service(t))
+			s->served_ns = least_service(t);
 	}
 	if (s->queued + s->kept == 0)
 		s->oldest = turn->number;
@@ -277,7 +292,7 @@ struct turn *client_turns_ended(struct client_turns *t, struct turn *turn, uint6
 	t->in_flight--;
 	t->long_begun -= is_long(turn);
 	s->served_ns += spent_ns - turn->expected_ns; /* it was charged when it began */
-	t->served_ns += spent_ns / (t->present + 1);
+	t->served_ns += spent_ns / (t->present + BEHIND_CLIENTS);
 	t->present -= in_flight(s) == 0;
 	struct turn *list = release(t);
 

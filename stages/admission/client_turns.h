@@ -2,9 +2,9 @@
  * client_turns.h - the clients' turns at jpeg_decode: the client that was served least is next.
  *
  * Service is CPU time, as in start-time fair queueing (Goyal, Vin & Cheng 1996). A client that has
- * sent nothing for a while begins at the virtual time. That is at least the service of the image
- * that began last, and grows by what each client's share is of the time spent (Parekh & Gallager
- * 1993). Clients that were not served more than that go in the order of their images' arrival. So
+ * sent nothing for a while begins a little behind the virtual time. That is at least the service of
+ * the image that began last, and grows by what each client's share is of the time spent (Parekh &
+ * Gallager 1993). Clients that were served no more go in the order of their images' arrival. So
  * clients with small images do not wait behind clients with large ones, and in a crowd of clients
  * with few images each, nobody waits for all others to have had as much.
  *

@@ -205,6 +205,12 @@ static void an_absent_client_gathers_no_claim(void **state)
 	assert_in_range(second, 5, 6);
 }
 
+/* As if the clients had come to a daemon that runs for long. */
+static void begin_late(void)
+{
+	turns.served_ns = 100 * NS_PER_S;
+}
+
 /* 60 clients have an image each, and for each that ends another client comes. The second image of a
  * client waits for those that came before, and not until all clients have had one. */
 static void a_crowd_is_served_in_the_order_of_arrival(void **state)
@@ -212,18 +218,40 @@ static void a_crowd_is_served_in_the_order_of_arrival(void **state)
 	unsigned n = 0;
 
 	(void)state;
+	begin_late();
 	for (unsigned client = 1; client <= 60; client++)
-		add(client, 1);
+		add_sized(client, 1, 1000000);
 	struct item *i = take(false), *second = &item[added];
 
-	add(1, 1);
+	add_sized(1, 1, 1000000);
 	for (; i != second; n++) {
 		assert_in_range(n, 0, 64);
 		end(i);
-		add(100 + n, 1);
+		add_sized(100 + n, 1, 1000000);
 		i = take(false);
 	}
-	assert_in_range(n, 60, 64);
+	assert_in_range(n, 58, 64);
+}
+
+/* Ten clients have a large image each, and send the next one when it has ended. A small one
+ * does not wait behind those that came before. */
+static void a_small_image_precedes_large_ones_of_ten_clients(void **state)
+{
+	(void)state;
+	begin_late();
+	for (unsigned client = 1; client <= 10; client++)
+		add_sized(client, 1, 4000000);
+	for (unsigned n = 0; n < 170; n++) {
+		struct item *i = take(false);
+
+		end(i);
+		add_sized(i->client, 1, 4000000);
+		if (n < 150 || n % 5)
+			continue;
+		add_sized(11, 1, 100000);
+		assert_int_equal((i = take(false))->client, 11);
+		end(i);
+	}
 }
 
 static unsigned urgent_of(unsigned client, unsigned n, uint64_t bytes)
@@ -455,6 +483,7 @@ int main(void)
 		TEST(small_images_do_not_wait_behind_large_ones),
 		TEST(an_absent_client_gathers_no_claim),
 		TEST(a_crowd_is_served_in_the_order_of_arrival),
+		TEST(a_small_image_precedes_large_ones_of_ten_clients),
 		TEST(few_images_beside_many_are_urgent),
 		TEST(few_images_in_a_crowd_are_not_urgent),
 		TEST(a_short_image_beside_a_long_one_is_urgent),

@@ -453,7 +453,8 @@ static void a_client_with_large_files_gets_its_share(void **state)
 {
 	(void)state;
 	begin_crowd(100, LARGE);
-	sim.rare_s = 0.05; /* 20 a second are more than the machine can serve */
+	sim.has_turns = false; /* what admission alone does */
+	sim.rare_s = 0.05;     /* 20 a second are more than the machine can serve */
 	sim_run(20, 4 * 200, 0);
 	sim_run(300, 4 * 200, 0);
 	double share = 2 * 300 / 101.0;
@@ -471,6 +472,7 @@ static void a_client_that_returns_in_time_is_admitted(void **state)
 	(void)state;
 	for (unsigned k = 0; k < COUNT_OF(factors); k++) {
 		begin_crowd(100, LARGE);
+		sim.has_turns = false;
 		sim.rare_s = 0.05;
 		sim.does_rare_heed = true;
 		sim_run(20, factors[k] * 200, 0);
