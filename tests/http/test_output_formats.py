@@ -191,6 +191,20 @@ def test_old_images_get_the_format_when_it_is_asked_for(start):
     store(daemon, "check")
 
 
+def test_one_file_of_a_variant_is_made_again(start):
+    daemon = start(KEEP)
+    image = daemon.image(PHOTO)
+    daemon.stop()
+    daemon = start(BOTH, KEEP, store=daemon.store)
+    told = store(daemon, "plan", "medium.avif")
+    assert "medium.avif" in told and "medium.webp" not in told
+    store(daemon, "remake", "medium.avif")
+    files = files_of(daemon.store, image["id"])
+    assert "medium.avif" in files and "medium.webp" not in files
+    bad = run("-o", f"server.root={daemon.store}", "-o", BOTH, "store", "remake", "medium.gif")
+    assert bad.returncode and "one of its files such as medium.avif" in bad.stderr
+
+
 def test_idle_files_are_made_after_the_answer(start):
     daemon = start(BOTH, IDLE, KEEP)
     image = daemon.image(PHOTO)

@@ -99,15 +99,17 @@ static int ask_daemon(struct plan *p, struct store_query *q)
 	return status;
 }
 
-/* The words are names of variants. They are no ids for store_query_each(). */
+/* The words are names of variants, or of one of their files. They are no ids for
+ * store_query_each(). */
 static int read_variants(struct plan *p, struct store_query *q)
 {
 	struct text names;
 
 	text_init(&names, p->entry.names, sizeof p->entry.names);
 	for (size_t i = 0; i < q->word_count; i++) {
-		if (!conf_variant_find(&p->conf, q->words[i]))
-			return store_query_usage("%s: expected a variant of the configuration",
+		if (!conf_files_have_label(&p->conf, q->words[i]))
+			return store_query_usage("%s: expected a variant of the configuration, or "
+			                         "one of its files such as medium.avif",
 			                         q->words[i]);
 		text_printf(&names, "%s%s", i ? " " : "", q->words[i]);
 	}
