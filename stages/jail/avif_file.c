@@ -371,7 +371,7 @@ static bool read_alpha(struct avif_file *f)
 }
 
 /* Sets where one side of the shown part begins, and its length, from fractions (ISO/IEC 14496-12,
- * 12.1.4). Returns whether these are whole samples of the picture. */
+ * 12.1.4); half a sample is left out. Returns whether it lies within the picture. */
 static bool crop(const uint32_t *length, const uint32_t *center, uint32_t side, uint32_t *at,
                  uint32_t *shown)
 {
@@ -382,8 +382,7 @@ static bool crop(const uint32_t *length, const uint32_t *center, uint32_t side, 
 	*shown = length[0] / length[1];
 	twice = offset / center[1] + side - *shown;
 	*at = (uint32_t)(twice / 2);
-	return *shown > 0 && *shown <= side && twice >= 0 && twice % 2 == 0 &&
-	       twice / 2 <= side - *shown;
+	return *shown > 0 && *shown <= side && twice >= 0 && twice / 2 <= side - *shown;
 }
 
 /* Turned to the left, and then mirrored, as one orientation of EXIF. */

@@ -38,7 +38,7 @@ static uint8_t *decode_here(const struct decoder *d)
 	int status;
 
 	if (pid == 0)
-		_exit(arena_grow(ARENA_BYTES) && codec_run(&job) == JAIL_DECODED ? 0 : 1);
+		_exit(codec_run(&job) == JAIL_DECODED ? 0 : 1);
 	if (pid < 0 || waitpid(pid, &status, 0) != pid)
 		err(1, "cannot decode");
 	if (status == 0)
@@ -119,6 +119,8 @@ int main(int argc, char **argv)
 		errx(2, "usage: planes PROGRAM <NAMES");
 	if (jail_start(argv[1], FORMATS, 2) || codec_load(FORMATS) != FORMATS)
 		errx(1, "a library is missing");
+	if (!arena_grow(ARENA_BYTES)) /* malloc() of this program is that of the codecs */
+		errx(1, "no memory");
 	while (fgets(name, sizeof name, stdin)) {
 		name[strcspn(name, "\n")] = '\0';
 		FILE *in = fopen(name, "rb");
