@@ -357,7 +357,7 @@ static void nothing_is_refused_near_the_capacity(void **state)
 	}
 }
 
-/* The target holds from the first second, and 1 s after the load all is normal. */
+/* The target holds from the first second with a margin, and 1 s after the load all is normal. */
 static void a_jump_of_the_load_is_met_at_once(void **state)
 {
 	(void)state;
@@ -366,7 +366,7 @@ static void a_jump_of_the_load_is_met_at_once(void **state)
 	for (unsigned i = 0; i < 25; i++) {
 		sim_run(1, 1.4 * 200, 0);
 		sim_report("a jump");
-		assert_true(sim_p90(0) < 1);
+		assert_true(sim_p90(0) < 0.8);
 	}
 	sim_run(1, 0.05 * 200, 0);
 	sim_run(5, 0.05 * 200, 0);
