@@ -460,6 +460,8 @@ static struct fates make_shared_answer(struct image_service *s, struct upload_ke
 
 		if (!has && !is_coming)
 			fate = s->storage.class->fate(&s->storage, r->id[i], false);
+		if (fate == S3_ABSENT && r->is_settled) /* made and removed by a snapshot of 0.2 */
+			fate = S3_REMOVED;
 		f.open += fate == S3_ABSENT;
 		f.old += fate == S3_ABSENT && s3_id_is_too_old(r->id[i]);
 		f.failed += fate == S3_HAS_FAILED;

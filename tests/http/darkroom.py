@@ -51,11 +51,11 @@ def load(count, least=1):
     return max(least, int(count / max(1.0, SLOW)))
 
 
-def command(*arguments):
-    """Returns the command line of the binary. ThreadSanitizer needs addresses without
+def command(*arguments, binary=BINARY):
+    """Returns the command line of a binary. ThreadSanitizer needs addresses without
     randomisation."""
     return (["setarch", "x86_64", "-R"] if IS_TSAN and os.uname().machine == "x86_64" else []) \
-        + [str(BINARY), *map(str, arguments)]
+        + [str(binary), *map(str, arguments)]
 
 
 def run(*arguments, timeout=180):
@@ -91,10 +91,10 @@ def activated(words, sockets, names):
 
 class Daemon:
     """environ: additional variables. extra: additional words of the command line. sockets, names:
-    listeners that are passed to the daemon, and their names."""
+    listeners that are passed to the daemon, and their names. binary: that of a former version."""
 
     def __init__(self, store, *settings, config=CONFIG, listen="127.0.0.1:0", policy=POLICY,
-                 wait=True, environ=None, extra=(), sockets=(), names=None):
+                 wait=True, environ=None, extra=(), sockets=(), names=None, binary=BINARY):
         self.store = pathlib.Path(store)
         # Many tests write "Host: x". test_sites.py has the tests of hosts.
         defaults = [f"server.listen={listen}", f"server.root={self.store}", "server.hosts=x"]
@@ -117,7 +117,7 @@ class Daemon:
         self.start_time = time.monotonic()
         self.ready_time = None
         words = command(*(["-c", config] if config else []), *overrides(*defaults, *settings),
-                        *extra)
+                        *extra, binary=binary)
         self.process = subprocess.Popen(activated(words, sockets, names) if sockets else words,
                                         stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
                                         cwd="/", env={**os.environ, "JOURNAL_STREAM": "0:0",

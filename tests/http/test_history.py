@@ -4,7 +4,8 @@ twice, or without an answer. With libfaketime, the clocks of the nodes differ by
 Afterwards the history must be one that a single store could have (history.py).
 
 DARKROOM_HISTORY=KILLS,PAUSES,OUTAGES is for each of four runs: with the stand-in and with Ceph's
-gateway, without and with a spool. DARKROOM_SEED repeats the order of a run."""
+gateway, without and with a spool. DARKROOM_SEED repeats the order of a run. With it, nodes of a
+former version are upgraded as well, which are built from the repository's history."""
 
 import collections
 import contextlib
@@ -12,6 +13,7 @@ import os
 import pathlib
 import random
 import signal
+import subprocess
 import threading
 import time
 
@@ -20,7 +22,7 @@ import pytest
 import pictures
 import s3_gateway
 from client import Closed, form
-from darkroom import IS_SANITIZED, Daemon, eventually
+from darkroom import BINARY, CONFIG, IS_SANITIZED, ROOT, Daemon, command, eventually, overrides
 from history import NO_ANSWER, History, Operation, extra_images
 from s3_stand_in import Fault, Store
 from uploads import in_parallel
@@ -31,6 +33,7 @@ SEED = int(os.environ.get("DARKROOM_SEED", "0")) or random.SystemRandom().randra
 NODES, CLIENTS = 3, 6
 PAUSE_S = 14  # more than a node waits for another one's upload, and than any request may take
 SKEW_S = 90
+FORMER = "b1038aafc04e8e529f26af4f654e0b08285da6f2"  # its nodes store an image as several objects
 FAKETIME = pathlib.Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1")
 PICTURE = pictures.photo_jpeg(320, 240, 2)
 
@@ -97,6 +100,7 @@ class Client(threading.Thread):
         super().__init__(daemon=True)
         self.cluster, self.number, self.rng = cluster, number, random.Random(f"{SEED} {number}")
         self.is_over, self.failure, self.sent = threading.Event(), None, 0
+        self.is_writing = False
         self.start()
 
     def run(self):
@@ -109,7 +113,11 @@ class Client(threading.Thread):
 
     def step(self):
         what = self.rng.random()
-        if what < 0.3 or not self.cluster.images:
+        self.is_writing = True
+        if self.cluster.only_reads:
+            self.is_writing = False
+            self.read(self.rng.choice(self.cluster.images[-40:]))
+        elif what < 0.3 or not self.cluster.images:
             self.upload()
         elif what < 0.85:
             self.read(self.rng.choice(self.cluster.images[-40:]))
@@ -125,7 +133,7 @@ class Client(threading.Thread):
             status = self.cluster.upload(self.rng.randrange(NODES), name, name if has_key else "")
             if status == 201 and self.rng.random() < 0.8:
                 break  # otherwise again, as if the answer had been lost
-            if self.is_over.wait(0.2 if attempt else 0):
+            if self.is_over.wait(0.2 if attempt else 0) or self.cluster.only_reads:
                 break
 
     def read(self, image):
@@ -147,15 +155,17 @@ class Cluster:
         self.settings = [*store.settings(directory, s3_timeout="1s"), "server.public_list=yes",
                          "limits.connections_per_client=0", *settings]
         self.is_early = "store.s3_spool=file" in settings
+        self.binary, self.has_skew, self.only_reads = BINARY, FAKETIME.exists(), False
         self.history, self.images, self.nodes = History(), [], [None] * NODES
         self.all = []
 
     def start(self, number):
         skew = {}
-        if FAKETIME.exists() and number < 2:
+        if self.has_skew and number < 2:
             skew = {"LD_PRELOAD": str(FAKETIME), "FAKETIME_DONT_FAKE_MONOTONIC": "1",
                     "DONT_FAKE_MONOTONIC": "1", "FAKETIME": f"{(-SKEW_S, SKEW_S)[number]:+d}"}
-        self.nodes[number] = Daemon(self.directory / f"node{number}", *self.settings, environ=skew)
+        self.nodes[number] = Daemon(self.directory / f"node{number}", *self.settings, environ=skew,
+                                    binary=self.binary)
         self.all.append(self.nodes[number])
 
     def ask(self, node, method, path, body=None, headers=()):
@@ -342,4 +352,62 @@ def test_history_of_nodes_that_fail(kind, spool, tmp_path):
     print(dict(nemesis.done), {f"{kind} {status}": n for (kind, status), n in sorted(counts.items())})
     assert all(sorted(found) == sorted(lists[0]) for found in lists), "the nodes list other images"
     assert counts["upload", 201] > 5 and counts["delete", 204] > 0 and counts["get", 200] > 0
+    assert not violations, "\n".join(violations)
+
+
+def former_binary(directory):
+    """Builds the former version, unless DARKROOM_FORMER has its binary."""
+    if "DARKROOM_FORMER" in os.environ:
+        return pathlib.Path(os.environ["DARKROOM_FORMER"])
+    git = ["git", "-C", str(ROOT)]
+    if subprocess.run([*git, "cat-file", "-e", FORMER + "^{commit}"], capture_output=True).returncode:
+        pytest.skip(f"the repository has no history, or not {FORMER}")
+    source = subprocess.run([*git, "archive", FORMER], stdout=subprocess.PIPE, check=True).stdout
+    subprocess.run(["tar", "-x", "-C", directory], input=source, check=True)
+    subprocess.run(["make", "-s", f"-j{os.cpu_count()}", "-C", directory, "build/darkroomd"], check=True)
+    return directory / "build" / "darkroomd"
+
+
+@pytest.mark.skipif(not IS_LONG or IS_SANITIZED, reason="only with DARKROOM_HISTORY")
+@pytest.mark.parametrize("kind", ["stand-in", GATEWAY])
+def test_history_of_an_upgrade(kind, tmp_path):
+    """As CHANGES.md says: clients only read until the last node of the former version has ended."""
+    print(f"DARKROOM_SEED={SEED}")
+    (tmp_path / "former").mkdir()
+    with made_store(kind, tmp_path) as store:
+        cluster = Cluster(store, tmp_path)
+        cluster.has_skew = False  # which the former version does not survive
+        cluster.binary = former_binary(tmp_path / "former")
+        try:
+            in_parallel(NODES, cluster.start)
+            clients = [Client(cluster, number) for number in range(CLIENTS)]
+
+            def count(kind, status):
+                return sum((o.kind, o.status) == (kind, status) for o in cluster.history.operations)
+            assert eventually(lambda: count("upload", 201) > 100 and count("delete", 204) > 20, 300)
+            cluster.only_reads = True
+            assert eventually(lambda: not any(client.is_writing for client in clients), 60)
+            cluster.binary = BINARY
+            Nemesis(cluster, store).upgrade()
+            cluster.only_reads, before = False, count("upload", 201)
+            gone = {o.ident for o in cluster.history.of("delete") if o.status == 204}
+            keys = {o.key: o.name.removesuffix(".jpg") for o in cluster.history.of("upload")
+                    if o.key and o.status == 201 and o.ident in gone}
+            # Their images must not come back. A node waits before it takes an upload over.
+            assert keys and all(in_parallel(4, lambda i: all(eventually(
+                lambda: cluster.upload(i % NODES, keys[key], key) not in (409, 503, NO_ANSWER), 60)
+                for key in list(keys)[i:8:4])))  # noqa: B023
+            assert eventually(lambda: count("upload", 201) > before + 50, 300)
+            for client in clients:
+                client.is_over.set()
+            for client in clients:
+                client.join()
+                assert not client.failure, client.failure
+            words = overrides(*cluster.settings, f"server.root={tmp_path / 'node0'}")
+            subprocess.run(command("-c", CONFIG, *words, "store", "migrate"), check=True, timeout=300)
+            lists = finish(cluster)
+        finally:
+            in_parallel(len(cluster.all), lambda i: cluster.all[i].stop())
+    violations = cluster.history.violations() + extra_images(cluster.history, lists[0])
+    assert all(sorted(found) == sorted(lists[0]) for found in lists), "the nodes list other images"
     assert not violations, "\n".join(violations)
