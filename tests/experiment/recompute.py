@@ -632,8 +632,11 @@ class Report:
             rows = self.of("overload")
             if words.startswith("last quarter"):
                 return Ratio([row["limited"]["p90_s"][3] / row["target_s"] for row in rows]), BELOW
-            return Ratio([row["unlimited"]["p90_least_s"][3] / row["unlimited"]["p90_least_s"][0]
-                          for row in rows]), (1.5, math.inf)
+            growth = []
+            for row in rows:
+                first, *rest = row["unlimited"]["p90_least_s"]
+                growth.append([later for later in rest if later][-1] / first)
+            return Ratio(growth), (1.5, math.inf)
         raise LookupError("this claim is unknown here")
 
     def misses(self, claim, words):

@@ -219,6 +219,7 @@ def overloaded(limited, unlimited, rounds=3):
     ([0.2, 0.25, 0.25, 0.26], [0.5, 1, 1.5, 2], claims.HOLDS_NOT),    # the limit misses the target
     ([0.2, 0.24, 0.24, 0.24], [0.5, 0.5, 0.6, 0.6], claims.HOLDS_NOT),  # there is no overload
     ([0.2, 0.24, 0.24, 0.25], [0.5, 1, 1.5, 2], claims.OPEN),         # on the border
+    ([0.2, 0.24, 0.24, 0.24], [0.5, 1, None, None], claims.HOLDS),    # later nothing was answered
 ])
 def test_claim_7_needs_limited_and_unlimited_times(limited, unlimited, verdict):
     found = claims.admission_keeps_response_times(overloaded(limited, unlimited))
@@ -227,8 +228,10 @@ def test_claim_7_needs_limited_and_unlimited_times(limited, unlimited, verdict):
 
 
 def test_claim_7_needs_the_requests_that_were_never_sent():
-    missing = overloaded([0.2, 0.25, 0.25, None], [0.5, 1, 1.5, 2])
-    assert claims.admission_keeps_response_times(missing).verdict == claims.OPEN
+    for limited, unlimited in (([0.2, 0.25, 0.25, None], [0.5, 1, 1.5, 2]),
+                               ([0.2, 0.24, 0.24, 0.24], [0.5, None, None, None])):
+        missing = overloaded(limited, unlimited)
+        assert claims.admission_keeps_response_times(missing).verdict == claims.OPEN
     old = overloaded([0.2, 0.24, 0.24, 0.24], [0.5, 1, 1.5, 2])
     for line in old.lines:
         del line["limited"]["unsent"]
