@@ -207,7 +207,7 @@ def cores_table(results):
 
 EFFICIENCY, SLOWDOWN = "efficiency", "p99 slowdown"
 SPENT = {"looks": ("look", "scan"), "contended words": ("line",),
-         "waking": ("wake", "wake_send", "context")}
+         "waking": ("wake", "wake_send", "doze_wake", "doze_send", "context")}
 
 
 def _cores_figure(line, key):

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/check.h"
@@ -31,7 +32,11 @@
 
 #define CALLS 2000 /* shorter than a time slice */
 #define REPETITIONS 200
-#define ROUND_TRIPS 4000
+#define ROUND_TRIPS 1000
+#define DOZE_NS NS_PER_MS /* an idle CPU sleeps as deep as it does */
+#define NAP_NS 200000
+#define AWAY_NS (100 * NS_PER_MS)
+#define AWAYS 15
 #define STAGES 5 /* of the ring of the validation */
 
 /* ---- a graph whose workers sleep ---- */
@@ -205,6 +210,7 @@ struct pair {
 	int ask, answer;
 	unsigned cpu; /* of the other thread */
 	_Atomic int turn;
+	uint64_t ns; /* when its read() returned; the result of use_cpu() */
 };
 
 static void *answer(void *arg)
@@ -213,11 +219,24 @@ static void *answer(void *arg)
 	uint64_t value;
 
 	bind_to(p->cpu);
-	for (unsigned i = 0; i < ROUND_TRIPS; i++)
-		if (read(p->ask, &value, sizeof value) < 0 ||
-		    write(p->answer, &(uint64_t){ 1 }, sizeof value) < 0)
+	for (unsigned i = 0; i < ROUND_TRIPS; i++) {
+		if (read(p->ask, &value, sizeof value) < 0)
 			abort();
+		p->ns = clock_ns();
+		if (write(p->answer, &(uint64_t){ 1 }, sizeof value) < 0)
+			abort();
+	}
 	return NULL;
+}
+
+/* Returns the CPU time of a nap. */
+static double nap(void)
+{
+	uint64_t begin_ns = clock_thread_ns();
+
+	for (unsigned i = 0; i < ROUND_TRIPS; i++)
+		nanosleep(&(struct timespec){ .tv_nsec = NAP_NS }, NULL);
+	return (double)(clock_thread_ns() - begin_ns) / ROUND_TRIPS;
 }
 
 static int compare(const void *a, const void *b)
@@ -233,9 +252,9 @@ static double median(double *values)
 	return values[ROUND_TRIPS / 2];
 }
 
-/* Returns the time from a write to the return of the other thread's read, on that CPU. *write_ns:
- * how long the write took. */
-static double hand_over(unsigned cpu, double *write_ns)
+/* Returns the time from a write to the return of the other thread's read, on that CPU, which has
+ * waited for that long. *write_ns: how long the write took. */
+static double hand_over(unsigned cpu, uint64_t waited_ns, double *write_ns)
 {
 	static double whole[ROUND_TRIPS], writes[ROUND_TRIPS];
 	struct pair p = { .ask = eventfd(0, 0), .answer = eventfd(0, 0), .cpu = cpu };
@@ -245,23 +264,53 @@ static double hand_over(unsigned cpu, double *write_ns)
 	if (pthread_create(&other, NULL, answer, &p) != 0)
 		abort();
 	for (unsigned i = 0; i < ROUND_TRIPS; i++) {
-		/* Both sleep, as a worker does that nobody has called for long. */
-		usleep(cpu ? 50 : 0);
-		uint64_t begin_ns = clock_ns(), written_ns;
+		for (uint64_t until_ns = clock_ns() + waited_ns; clock_ns() < until_ns;)
+			continue;
+		uint64_t begin_ns = clock_ns();
 
 		if (write(p.ask, &(uint64_t){ 1 }, sizeof value) < 0)
 			abort();
-		written_ns = clock_ns();
+		writes[i] = (double)(clock_ns() - begin_ns);
 		if (read(p.answer, &value, sizeof value) < 0)
 			abort();
-		whole[i] = (double)(clock_ns() - begin_ns) / 2;
-		writes[i] = (double)(written_ns - begin_ns);
+		whole[i] = (double)(p.ns - begin_ns);
 	}
 	pthread_join(other, NULL);
 	close(p.ask);
 	close(p.answer);
 	*write_ns = median(writes);
 	return median(whole);
+}
+
+static void *use_cpu(void *arg)
+{
+	struct pair *p = arg;
+	uint64_t begin_ns = clock_ns(), begin_cpu_ns = clock_thread_ns(), cpu_ns;
+
+	bind_to(p->cpu);
+	while ((cpu_ns = clock_thread_ns() - begin_cpu_ns) < AWAY_NS)
+		continue;
+	p->ns = (clock_ns() - begin_ns - cpu_ns) / (AWAY_NS / 1000);
+	return NULL;
+}
+
+/* Returns how many ns of each us two busy CPUs are away from their threads. */
+static double away(void)
+{
+	double both[AWAYS];
+
+	for (unsigned i = 0; i < AWAYS; i++) {
+		struct pair p[2] = { { .cpu = 0 }, { .cpu = 1 } };
+		pthread_t other;
+
+		if (pthread_create(&other, NULL, use_cpu, &p[1]) != 0)
+			abort();
+		use_cpu(&p[0]);
+		pthread_join(other, NULL);
+		both[i] = (double)(p[0].ns + p[1].ns) / 2;
+	}
+	qsort(both, AWAYS, sizeof *both, compare);
+	return both[AWAYS / 2];
 }
 
 static void *return_turns(void *arg)
@@ -393,11 +442,14 @@ int main(int argc, char **argv)
 	/* A look that finds nothing looks at all stacks as well. */
 	printf(",\"syscall\":%.1f,\"scan\":%.2f,\"look\":%.1f", syscall_ns, scan_ns / (2 * STAGES),
 	       least(call_look) - scan_ns);
-	wake_ns = hand_over(1, &write_ns) - syscall_ns;
-	printf(",\"wake\":%.0f,\"wake_send\":%.0f", wake_ns, write_ns - syscall_ns);
+	wake_ns = hand_over(1, 0, &write_ns) - syscall_ns;
+	printf(",\"nap\":%.0f,\"wake\":%.0f,\"wake_send\":%.0f", nap(), wake_ns,
+	       write_ns - syscall_ns);
+	wake_ns = hand_over(1, DOZE_NS, &write_ns) - syscall_ns;
+	printf(",\"doze_wake\":%.0f,\"doze_send\":%.0f", wake_ns, write_ns - syscall_ns);
 	/* On one CPU: write, read and the change of threads. */
-	printf(",\"context\":%.0f,\"line\":%.1f}\n", hand_over(0, &write_ns) - 2 * syscall_ns,
-	       line());
+	printf(",\"context\":%.0f,\"line\":%.1f,\"away\":%.1f}\n",
+	       hand_over(0, 0, &write_ns) - 2 * syscall_ns, line(), away());
 	graph_stop(own.graph);
 	graph_free(own.graph);
 	stage_queue_fini(&own.queue);

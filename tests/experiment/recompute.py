@@ -38,7 +38,7 @@ COLUMNS = {"Throughput, MB/s": ("input_bytes_per_s", 1e6), "Makespan, s": ("make
 RATIOS = {"throughput": "input_bytes_per_s", "90th percentile": "p90_ms",
           "99th percentile": "p99_ms", "CPU per image": "cpu_ms_per_image"}
 SPENT = {"looks": ("look", "scan"), "contended words": ("line",),
-         "waking": ("wake", "wake_send", "context")}
+         "waking": ("wake", "wake_send", "doze_wake", "doze_send", "context")}
 VIRTUAL = "rounds_per_s", "p50_us", "p90_us", "p99_us"
 WITHOUT_DAEMON = {"bottleneck", "gates", "ring", "threads", "simulation", "cores", "disturbed"}
 KINDS = {"Events of a visit": "cohorts", "Layout": "layouts"}

@@ -140,7 +140,8 @@ class Made:
                      lambda _: {"efficiency": self.near(0.9), "slowdown_p99": self.near(5),
                                 "rounds": 2000, "spent": {
                                     cost: self.near(0.02) for cost in (
-                                        "look", "scan", "line", "wake", "wake_send", "context")}},
+                                        "look", "scan", "line", "wake", "wake_send", "doze_wake",
+                                        "doze_send", "context")}},
                      cores)
         self.rows.sort(key=lambda row: (row["round"], row["kind"], plan.place(
             4711, row["kind"], row["name"], row["workload"], row["round"])))

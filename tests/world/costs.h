@@ -22,8 +22,12 @@
 	X(fence, 5, "a step of the protocol of sleeping")                           \
 	X(mutex, 9, "locking a mutex")                                              \
 	X(syscall, 400, "read, write or poll of an eventfd, and other short calls") \
-	X(wake_send, 7000, "waking another thread, for the one that does it")       \
-	X(wake, 16000, "the time until a woken thread runs on a CPU that was idle") \
+	X(nap, 34000, "nanosleep(): a half before it, and a half after it")         \
+	X(wake_send, 6000, "waking another thread, for the one that does it")       \
+	X(wake, 10000, "the time until a woken thread runs on a CPU that was idle") \
+	X(doze_send, 31000, "wake_send, if the CPU was idle for longer than doze")  \
+	X(doze_wake, 75000, "the same for wake")                                    \
+	X(away, 10, "of each us of a busy CPU, for the kernel and the host")        \
 	X(context, 3000, "from one thread to another on a CPU")                     \
 	X(line, 240, "a cache line from another core; 0: no core waits for one")    \
 	X(line_local, 3, "an atomic operation on such a line that is here already")

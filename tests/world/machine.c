@@ -251,7 +251,8 @@ static struct cpu *idle_cpu(const struct thread *t)
 	return NULL;
 }
 
-static void make_ready(struct thread *t, uint64_t at_ns)
+/* Returns whether the thread gets a CPU that has been idle for long. */
+static bool make_ready(struct thread *t, uint64_t at_ns)
 {
 	struct cpu *c = t->has_own ? &t->own : t->spins ? t->cpu : idle_cpu(t);
 
@@ -262,16 +263,21 @@ static void make_ready(struct thread *t, uint64_t at_ns)
 	machine_stats.wakes++;
 	coroutine_release(t);
 	if (c) {
-		uint64_t wake_ps = t->has_own || t->spins ? 0 : machine_costs.wake;
+		bool is_virtual = t->has_own || t->spins,
+		     dozed = !is_virtual && at_ns > c->now + machine.doze;
+		uint64_t wake_ps = is_virtual ? 0
+		                   : dozed    ? machine_costs.doze_wake
+		                              : machine_costs.wake;
 
-		machine_stats.spent.wake += wake_ps;
+		*(dozed ? &machine_stats.spent.doze_wake : &machine_stats.spent.wake) += wake_ps;
 		put_on(c, t, at_ns + wake_ps / 1000);
 		heap_add(&busy, c);
-		return;
+		return dozed;
 	}
 	if (t->fair_ns < fair_ns)
 		t->fair_ns = fair_ns;
 	add_ready(t, at_ns);
+	return false;
 }
 
 static _Noreturn void fail_asleep(void)
@@ -370,8 +376,10 @@ static void charge_by_priority(uint64_t ns)
 static void charge_part(uint64_t ns)
 {
 	struct cpu *c = current->cpu;
+	uint64_t away_ns = ns * machine_costs.away / 1000000;
 
-	c->now += ns;
+	machine_stats.spent.away += away_ns * 1000;
+	c->now += ns + away_ns;
 	count_cpu(ns);
 	maybe_preempt(c);
 	c = current->cpu;
@@ -457,9 +465,9 @@ bool machine_spin(uint64_t until_ns)
 	return !t->timed_out;
 }
 
-void machine_wake(struct thread *t)
+bool machine_wake(struct thread *t)
 {
-	make_ready(t, machine_now());
+	return make_ready(t, machine_now());
 }
 
 bool machine_is_on(void)

@@ -32,6 +32,7 @@
 	X(report, 0, "1: prints what the machine did, and the calls of each seam")      \
 	X(slice, 2800000, "CPU time of a thread while others wait for a CPU")           \
 	X(ahead, 1000000, "a woken thread preempts one with more CPU time by this")     \
+	X(doze, 130000, "time after which an idle CPU sleeps deeper (the host, too)")   \
 	X(chunk, 100000, "longest CPU time between checks for preemption")              \
 	X(skip, 0, "1: looks for work in vain are one step, until something is pushed") \
 	X(atomic, 0, "an atomic operation, where threads may be overtaken (atomics.c)") \
@@ -104,8 +105,9 @@ uint64_t machine_random(void);
 
 /* ---- other threads ---- */
 
-/* Lets a thread run that is in machine_block(), or will be woken by nobody else. */
-void machine_wake(struct thread *t);
+/* Lets a thread run that is in machine_block(), or will be woken by nobody else. Returns whether
+ * its CPU had been idle for long. */
+bool machine_wake(struct thread *t);
 
 /* Starts a thread. Ends the program if there are too many. */
 struct thread *machine_thread_new(void *(*run)(void *), void *arg);

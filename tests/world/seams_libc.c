@@ -92,20 +92,27 @@ SEAM(int, getrusage, __rusage_who_t who, struct rusage *out)
 	return 0;
 }
 
+static void nap(uint64_t ns)
+{
+	uint64_t until_ns = machine_now() + ns, half_ps = machine_costs.nap / 2;
+
+	machine_pay_to(&machine_stats.spent.nap, half_ps);
+	machine_block(until_ns);
+	machine_pay_to(&machine_stats.spent.nap, half_ps);
+}
+
 SEAM(int, nanosleep, const struct timespec *t, struct timespec *left)
 {
 	CALLED(nanosleep);
 	(void)left;
-	machine_pay(syscall, 1);
-	machine_block(machine_now() + (uint64_t)t->tv_sec * NS_PER_S + (uint64_t)t->tv_nsec);
+	nap((uint64_t)t->tv_sec * NS_PER_S + (uint64_t)t->tv_nsec);
 	return 0;
 }
 
 SEAM(int, usleep, useconds_t us)
 {
 	CALLED(usleep);
-	machine_pay(syscall, 1);
-	machine_block(machine_now() + (uint64_t)us * 1000);
+	nap((uint64_t)us * 1000);
 	return 0;
 }
 
@@ -218,8 +225,10 @@ SEAM(ssize_t, write, int fd, const void *data, size_t size)
 		struct thread *reader = f->reader;
 
 		f->reader = NULL;
-		machine_wake(reader);
-		machine_pay(wake_send, 1);
+		if (machine_wake(reader))
+			machine_pay(doze_send, 1);
+		else
+			machine_pay(wake_send, 1);
 	}
 	return sizeof value;
 }

@@ -48,19 +48,29 @@ def test_costs_take_the_time_that_is_set(tmp_path):
     """An event that goes round alone: twice the cost of a visit lengthens each hand-over by it."""
     def hop_ns(**costs):
         done = run(WORLD / "synthetic", "drain", "5", "0", "1", "1", "1", "0", "0", "0.05",
-                   cpus=1, **costs)
+                   cpus=1, away=0, **costs)
         return 1e9 / 5 / float(re.search(r'"rounds_per_s":([\d.]+)', done.stdout)[1])
     assert hop_ns(visit=1000) - hop_ns(visit=0) == pytest.approx(1000, rel=0.01)
+
+
+@pytest.mark.parametrize("cost, wakes", [("doze_wake", 2), ("wake", 0), ("nap", 0.5)])
+def test_a_rare_event_meets_cpus_that_doze(cost, wakes):
+    """The generator and a worker wake up. A nap has a half of its cost after it."""
+    def p50_us(us):
+        done = run(WORLD / "synthetic", "drain", "5", "0", "1", "1", "10", "100", "50", "0.5",
+                   "random=1", "rate=100", cpus=2, **{cost: 1000 * us})
+        return float(re.search(r'"p50_us":([\d.]+)', done.stdout)[1])
+    assert p50_us(200) - p50_us(100) == pytest.approx(100 * wakes, abs=5)
 
 
 @pytest.mark.parametrize("policy, cpus", [*((policy, 16) for policy in POLICIES), ("drain", 64)])
 def test_looks_in_vain_are_skipped_without_a_difference(policy, cpus):
     """At half load, where workers search most of the time. On 64 cores many of them see a push, and
-    each is late by its own time."""
+    each is late by its own time. No CPU dozes: then each execution has its own percentiles."""
     def times(skip):
         done = run(WORLD / "synthetic", policy, "5", "0", str(cpus), "3", "4000", "400", "150",
                    "0.1" if cpus == 16 else "0.02", "random=1", "clocked=1", f"rate={500 * cpus}",
-                   cpus=cpus, skip=skip, report=1)
+                   cpus=cpus, skip=skip, doze=10**9, report=1)
         assert done.returncode == 0, done.stderr
         return [float(re.search(rf'"{name}":([\d.]+)', done.stdout)[1])
                 for name in ("rounds_per_s", "p50_us", "p99_us")], calls(done)["idle_found"]
