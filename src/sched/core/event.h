@@ -53,12 +53,6 @@ void event_init(struct event *ev, struct timing *timing);
 /* Wipes a parked event, so that a stale pointer to it is caught. */
 void event_fini(struct event *ev);
 
-/* Returns whether the event was yielded by its stage, and waits for it again. */
-static inline bool event_has_begun(const struct event *ev)
-{
-	return ev->queued_ns != ev->arrived_ns;
-}
-
 /* Passes the event from one kind of owner to the next. Asserts that this change is allowed. */
 void event_change(struct event *ev, enum event_state from, enum event_state to);
 

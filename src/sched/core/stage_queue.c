@@ -113,6 +113,12 @@ static struct queue *classes_of(const struct stage_queue *q)
 	return atomic_load_explicit(&q->classes, memory_order_acquire);
 }
 
+/* Returns whether the event was yielded by its stage, and waits for it again. */
+static bool has_begun(const struct event *ev)
+{
+	return ev->queued_ns != ev->arrived_ns;
+}
+
 void stage_queue_push(struct stage_queue *q, struct event *ev, bool by_size)
 {
 	struct queue *classes = by_size ? classes_of(q) : NULL;
@@ -120,8 +126,7 @@ void stage_queue_push(struct stage_queue *q, struct event *ev, bool by_size)
 	if (ev->is_urgent && queue_try_push(&q->urgent, ev, ev->arrived_ns))
 		return;
 	if (classes)
-		queue_push(&classes[event_has_begun(ev) ? BEGUN : class_of(ev->size)], ev,
-		           stamp_of(ev));
+		queue_push(&classes[has_begun(ev) ? BEGUN : class_of(ev->size)], ev, stamp_of(ev));
 	else
 		queue_push(&q->fifo, ev, ev->arrived_ns);
 }
