@@ -3,7 +3,8 @@
  *
  * All that switch to each other run on one thread. A page below each stack cannot be accessed, so
  * that an overflow ends the program. The sanitizers are told of each switch. ThreadSanitizer takes
- * each coroutine for a thread, and a switch does not order their accesses. x86-64 and arm64.
+ * each coroutine for a thread, and a switch does not order their accesses. x86-64 and arm64; on
+ * other processors none is possible.
  */
 #ifndef DARKROOM_BASE_COROUTINE_H
 #define DARKROOM_BASE_COROUTINE_H
