@@ -634,7 +634,8 @@ static void take_settings(const char *text)
 	double value;
 	int size;
 
-	for (; sscanf(text, " %31[a-z_]=%lf%n", name, &value, &size) == 2; text += size)
+	for (; sscanf(text, " %31[a-z_]=%lf%n", name, &value, &size) == 2 && value >= 0;
+	     text += size)
 		take_setting(name, value);
 	if (text[strspn(text, " ")] || machine.cpus < 1 || machine.cpus > CPUS_MAX) {
 		fprintf(stderr, "world: WORLD: expected NAME=VALUE at: %s\n", text);
