@@ -69,6 +69,9 @@
 #ifndef IDS
 #define IDS 2
 #endif
+#ifndef ATTEMPTS
+#define ATTEMPTS 2 /* of all removals together (-DFORMER) */
+#endif
 #define NODES 2
 #define BIT(n) (1 << (n))
 
@@ -107,7 +110,7 @@ byte disk;                        /* of node 0: ids in its spool */
 #ifdef FORMER
 byte acknowledged = BIT(1);
 bool former = true;
-byte count_removals;
+byte count_removals; /* attempts so far */
 bool is_old; /* the mark that the id has */
 byte fresh;  /* bits of copiers whose M1 is younger than is_old allows */
 bool clears; /* M4 was sent */
@@ -358,7 +361,7 @@ active [REMOVALS] proctype removal()
 	bool has;
 
 end_idle:
-	atomic { count_removals < 2 * REMOVALS -> count_removals++ };
+	atomic { count_removals < ATTEMPTS -> count_removals++ };
 	atomic { state = object[1]; asked = asked | BIT(1) }; /* D1 */
 	if
 	:: state == IMAGE -> send_remove(1) /* D2 */
