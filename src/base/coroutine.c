@@ -17,12 +17,14 @@
 #endif
 
 #ifdef WITH_ADDRESS_SANITIZER
-#include <sanitizer/common_interface_defs.h>
+#include <sanitizer/asan_interface.h>
 #define LEAVE_STACK(save, bottom, size) __sanitizer_start_switch_fiber(save, bottom, size)
 #define ENTER_STACK(saved, bottom, size) __sanitizer_finish_switch_fiber(saved, bottom, size)
+#define FORGET(place, size) __asan_unpoison_memory_region(place, size)
 #else
 #define LEAVE_STACK(save, bottom, size) ((void)(save), (void)(bottom), (void)(size))
 #define ENTER_STACK(saved, bottom, size) ((void)(saved), (void)(bottom), (void)(size))
+#define FORGET(place, size) ((void)(place), (void)(size))
 #endif
 
 /* tests/world compiles this file itself without the sanitizer. */
@@ -215,6 +217,7 @@ int coroutine_init(struct coroutine *c, size_t stack_bytes, void (*run)(void *),
 
 void coroutine_fini(struct coroutine *c)
 {
+	FORGET(c->stack, c->stack_bytes); /* the variables of functions that have not returned */
 	munmap(c->stack - GUARD_BYTES, GUARD_BYTES + c->stack_bytes);
 	FREE_FIBER(c->fiber);
 }
