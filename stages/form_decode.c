@@ -120,8 +120,8 @@ static void problem_not_accepted(struct problem *p, const char *what, const uint
 	else if (format)
 		problem_set(
 			p, 415, slug,
-			"the %s is a%s %s, which is not accepted here (input.formats); expected a %s",
-			what, format == FILE_AVIF ? "n" : "", file_format_name(format), expected);
+			"the %s is %s %s, which is not accepted here (input.formats); expected a %s",
+			what, file_format_article(format), file_format_name(format), expected);
 	else if (name)
 		problem_set(p, 415, slug, "the %s looks like %s; expected a %s", what, name,
 		            expected);

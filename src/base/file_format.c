@@ -19,6 +19,11 @@ const char *file_format_name(enum file_format format)
 	return formats[format].name;
 }
 
+const char *file_format_article(enum file_format format)
+{
+	return format == FILE_AVIF ? "an" : "a";
+}
+
 const char *file_format_word(enum file_format format)
 {
 	return formats[format].type + sizeof "image/" - 1;

@@ -13,6 +13,9 @@ const char *file_format_word(enum file_format format);
 const char *file_format_type(enum file_format format);
 const char *file_format_suffix(enum file_format format);
 
+/* Returns "a" or "an", as it is before its name. */
+const char *file_format_article(enum file_format format);
+
 /* Returns the format of files with that name; FILE_UNKNOWN: its suffix is another one. */
 enum file_format file_format_of_name(const char *name);
 

@@ -11,6 +11,10 @@
 #define PROPERTIES_MAX 32
 #define PROPERTY_BOXES_MAX 4096
 #define AUXILIARIES_MAX 8
+#define META_MAX (16U << 20) /* bytes; profiles have at most 4 MB */
+#define ASSOCIATIONS_MAX \
+	(1U << 20)       /* bytes: enough for 256 x 256 cells, and walked for each item */
+#define CELL_SIDE_MIN 64 /* of a grid (23000-22, 7.3.11.4.2) */
 #define SPARE_SAMPLES 1000000U
 #define CELL_SIDE_MAX 65536 /* AV1 5.5.1: 16 bits */
 
@@ -179,6 +183,7 @@ struct properties {
 	unsigned count;
 	struct avif_item item; /* width, height, is_grey, is_deep */
 	bool has_stream, is_alpha, has_clap;
+	bool is_cut;               /* it has more than are kept */
 	unsigned rotation, mirror; /* by 90 degrees to the left; 0: none, 1: rows, 2: columns */
 	uint32_t clap[8];
 };
@@ -188,7 +193,7 @@ static void find_associations(struct file_part iprp, uint32_t id, struct propert
 {
 	struct file_part in;
 
-	if (!find_box(iprp, TYPE('i', 'p', 'm', 'a'), &in))
+	if (!find_box(iprp, TYPE('i', 'p', 'm', 'a'), &in) || in.size > ASSOCIATIONS_MAX)
 		return;
 	uint32_t version = take_32(&in);
 	unsigned of_id = version >> 24 ? 4 : 2, of_index = version & 1 ? 2 : 1;
@@ -203,6 +208,8 @@ static void find_associations(struct file_part iprp, uint32_t id, struct propert
 				index = (index & 0x80) << 8 | (index & 0x7f);
 			if (is_it && p->count < PROPERTIES_MAX)
 				p->index[p->count++] = (uint16_t)index;
+			else if (is_it)
+				p->is_cut = true;
 		}
 	}
 }
@@ -292,7 +299,7 @@ static bool read_properties(const struct avif_file *f, struct avif_file *shown, 
 			if ((p->index[i] & 0x7fff) == n && !read_property(shown, p, type, box) &&
 			    p->index[i] >> 15)
 				is_known = false;
-	return is_known;
+	return is_known && !p->is_cut;
 }
 
 /* ---- the picture ---- */
@@ -319,8 +326,9 @@ static bool read_grid(struct avif_file *f, struct avif_item *item)
 	item->cell_height = cell.item.height;
 	item->is_grey = cell.item.is_grey;
 	item->is_deep = cell.item.is_deep;
-	return cell.has_stream && width == item->width && height == item->height &&
-	       (uint64_t)item->columns * cell.item.width >= width &&
+	return cell.has_stream && cell.item.width >= CELL_SIDE_MIN &&
+	       cell.item.height >= CELL_SIDE_MIN && width == item->width &&
+	       height == item->height && (uint64_t)item->columns * cell.item.width >= width &&
 	       (uint64_t)item->rows * cell.item.height >= height &&
 	       (item->columns - 1) * (uint64_t)cell.item.width < width &&
 	       (item->rows - 1) * (uint64_t)cell.item.height < height;
@@ -410,7 +418,7 @@ static bool read_picture(struct avif_file *f, uint32_t id)
 	if (p.has_clap && (!crop(p.clap, p.clap + 4, f->color.width, &f->left, &f->width) ||
 	                   !crop(p.clap + 2, p.clap + 6, f->color.height, &f->top, &f->height)))
 		return false;
-	f->is_unsupported |= !is_thrifty(f, &f->color) || !is_thrifty(f, &f->alpha);
+	f->is_wasteful = !is_thrifty(f, &f->color) || !is_thrifty(f, &f->alpha);
 	return true;
 }
 
@@ -421,7 +429,7 @@ bool avif_read(struct avif_file *f, const uint8_t *data, size_t size)
 	*f = (struct avif_file){ .file = { data, size },
 		                 .orientation = 1,
 		                 .matrix = AVIF_MATRIX_UNSPECIFIED };
-	if (!find_box(f->file, TYPE('m', 'e', 't', 'a'), &meta))
+	if (!find_box(f->file, TYPE('m', 'e', 't', 'a'), &meta) || meta.size > META_MAX)
 		return false;
 	take(&meta, VERSION_BYTES);
 	for (uint32_t type; (type = next_box(&meta, &box));)

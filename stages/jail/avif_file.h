@@ -33,6 +33,7 @@ struct avif_file {
 	bool is_full_range;
 	struct file_part icc;
 	bool is_unsupported; /* it has what it must not be shown without, and that is not known */
+	bool is_wasteful;    /* most of what would be decoded is not shown */
 
 	/* private below this line */
 	struct file_part file, boxes[6];

@@ -11,7 +11,6 @@
 #define ICC_SHRINKS 16 /* profiles of matrices and of tables shrink less */
 #define PNG_SIGNATURE "\x89PNG\r\n\x1a\n"
 #define PNG_SIDE_MAX 0x7fffffffU
-#define BRANDS_END 136 /* of a file, that are looked at */
 /* Of dav1d: what it holds beside the samples, and their sides in memory. */
 #define AVIF_BYTES ((uint64_t)4 << 20)
 #define AVIF_SIDE 128
@@ -43,7 +42,7 @@ static bool has_avif_brand(const uint8_t *data, size_t size)
 		return true;
 	if (be32(data) < size)
 		size = be32(data);
-	for (size_t at = 8; at + 4 <= size && at < BRANDS_END; at += 4)
+	for (size_t at = 8; at + 4 <= size && at < FILE_FORMAT_BYTES; at += 4)
 		if (is_chunk(data + at, "avif"))
 			return true;
 	return false;
@@ -186,6 +185,8 @@ static void read_avif(struct file_header *h, const uint8_t *data, size_t size)
 		h->refused = "HDR pictures (PQ and HLG)";
 	else if (f.is_unsupported)
 		h->refused = "some of its essential properties";
+	else if (f.is_wasteful)
+		h->refused = "pictures that are mostly hidden";
 	h->width = f.width;
 	h->height = f.height;
 	h->is_grey = f.color.is_grey;
@@ -193,8 +194,9 @@ static void read_avif(struct file_header *h, const uint8_t *data, size_t size)
 	h->orientation = f.orientation;
 	h->icc = f.icc;
 	h->held_bytes = held_bytes(&f.color) + (f.alpha.id ? held_bytes(&f.alpha) : 0);
-	/* A stream in pieces is joined. */
-	if (avif_piece(&f, f.color.id, 0, &piece) > 1 || avif_piece(&f, f.alpha.id, 0, &piece) > 1)
+	/* A stream in pieces is joined. All cells are taken to be as the first one. */
+	if (avif_piece(&f, avif_cell(&f, &f.color, 0), 0, &piece) > 1 ||
+	    avif_piece(&f, avif_cell(&f, &f.alpha, 0), 0, &piece) > 1)
 		h->held_bytes += size;
 }
 
@@ -230,8 +232,8 @@ uint64_t file_header_memory(const struct file_header *h, uint32_t plane_width,
 	if (h->format == FILE_PNG)
 		return fixed + blocks(rows + (h->is_whole ? area * channels : 0)) +
 		       2 * blocks(file_header_icc_max(h));
-	if (h->format == FILE_AVIF) /* and rows of samples, and of those of chroma */
-		return fixed + AVIF_BYTES + blocks(rows + h->held_bytes + h->held_bytes / 2);
+	if (h->format == FILE_AVIF) /* the samples, without and with their grain; tables */
+		return fixed + AVIF_BYTES + blocks(rows + 2 * h->held_bytes);
 	/* Output of the library; the pixels of a lossless file; alpha and its own lossless file. */
 	return fixed + blocks(2 * rows + plane * channels + (h->is_whole ? area * 4 : 0) +
 	                      (h->has_alpha ? area * 5 : 0));

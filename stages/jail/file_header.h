@@ -32,6 +32,8 @@ struct file_header {
 	struct file_part icc;  /* of a PNG: as it is compressed, with its name */
 };
 
+#define FILE_FORMAT_BYTES 136 /* of a file, which show its format */
+
 /* Returns the format that the first bytes show. */
 enum file_format file_format_of(const uint8_t *data, size_t size);
 

@@ -133,8 +133,8 @@ static int wait_for_program(uint32_t wanted)
 			            file_format_name(f));
 		if (lacks & JAIL_ENCODES(f))
 			log_warning("variant.NAME.formats: " NAME
-			            " cannot load the library that makes a %s; images do without",
-			            file_format_name(f));
+			            " cannot load the library that makes %s %s; images do without",
+			            file_format_article(f), file_format_name(f));
 	}
 	atomic_store_explicit(&jail.formats, wanted & notice.formats, memory_order_relaxed);
 	return 0;
@@ -384,8 +384,8 @@ static enum jail_result fail_process(struct jail_job *job, int signal)
 	                  : signal        ? " by SIG"
 	                                  : " without an answer";
 
-	log_warning(NAME ": a process that %ss a %s %s%s%s; %s", verb(q),
-	            file_format_name(q->format), job->failure, how,
+	log_warning(NAME ": a process that %ss %s %s %s%s%s; %s", verb(q),
+	            file_format_article(q->format), file_format_name(q->format), job->failure, how,
 	            has_only_ended && is_ours && signal ? sigabbrev_np(signal) : "",
 	            q->effort ? "the file is left out"
 	            : is_ours ? "the picture is refused with 422"
@@ -457,8 +457,8 @@ static enum jail_result begin(struct jail_job *job)
 		               : condemn(job, ended);
 	if (wait_for(job, jail.control, READY_MAX_MS) >= 0)
 		return JAIL_JOB_MORE;
-	log_warning(NAME ": no process is ready to %s a %s; %s", verb(q),
-	            file_format_name(q->format),
+	log_warning(NAME ": no process is ready to %s %s %s; %s", verb(q),
+	            file_format_article(q->format), file_format_name(q->format),
 	            q->effort ? "the file is left out" : "the picture is refused with 503");
 	return fail_job(job, JAIL_FAULT_BUSY);
 }

@@ -195,7 +195,7 @@ static bool is_sound(struct conn *c)
  * kernel has in memory: it has just been verified. */
 static const char *type_of_file(const struct conn *c)
 {
-	uint8_t first[16];
+	uint8_t first[FILE_FORMAT_BYTES];
 
 	if (c->route.kind != ROUTE_ORIGINAL)
 		return file_format_type(c->route.format);

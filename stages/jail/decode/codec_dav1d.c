@@ -13,6 +13,7 @@
 #define TEXT_OF(x) #x
 #define TEXT(x) TEXT_OF(x)
 #define LIBRARY "libdav1d.so." TEXT(DAV1D_API_VERSION_MAJOR)
+#define PIECES_MAX 64    /* of a stream: each is looked for anew */
 #define ONE 65536        /* of a weight */
 #define CHROMA_PARTS 16U /* that a sample of chroma is counted in */
 
@@ -75,6 +76,8 @@ static const uint8_t *data_of(const struct avif_file *f, uint32_t id, size_t *si
 	struct file_part piece;
 	unsigned count = avif_piece(f, id, 0, &piece);
 
+	if (count > PIECES_MAX)
+		count = 0;
 	*size = count ? piece.size : 0;
 	*joined = count > 1 ? malloc(f->file.size) : NULL;
 	if (count <= 1 || !*joined)

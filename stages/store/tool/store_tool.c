@@ -379,10 +379,10 @@ static const struct {
 	  "  --restart                begin with the first image again\n"
 	  "  --ids FILE, --since, --before, --after, --limit: as for list\n" JSON },
 	{ "plan", store_plan,
-	  "plan [OPTION...] [VARIANT...]\n\nPrints what remake would do.\n\n" MISSING IDS SELECTION
-	          JSON },
+	  "plan [OPTION...] [VARIANT[.FORMAT]...]\n\nPrints what remake would do.\n\n" MISSING IDS
+	          SELECTION JSON },
 	{ "remake", store_remake,
-	  "remake [OPTION...] [VARIANT...]\n\nHas the daemon make variants that images lack.\n\n" MISSING
+	  "remake [OPTION...] [VARIANT[.FORMAT]...]\n\nHas the daemon make variants that images lack.\n\n" MISSING
 	  "  --ids FILE               ids of a file, one on each line\n" SELECTION DRY },
 	{ "export", store_export,
 	  "export [OPTION...] [ID...]\n\nWrites images to standard output, as an archive of "
