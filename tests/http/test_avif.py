@@ -15,6 +15,7 @@ from store_files import directory_of
 from test_corpus import decoded
 from test_metrics import scrape
 from test_other_formats import PHOTO, expected, fetched, on, problem, upload, with_alpha
+from test_tokens import make as token_of
 
 pytestmark = pytest.mark.skipif(not shutil.which("avifenc"), reason="no avifenc: libavif-bin")
 
@@ -174,6 +175,36 @@ def test_a_profile_and_the_original_are_kept(start, tmp_path):
     assert (folder / "original.jpg").read_bytes() == data
     record = json.loads((folder / "image.json").read_text())
     assert record["record"]["upload"]["format"] == "image/avif"
+
+
+def test_an_avif_of_another_brand_is_served_as_one(start, tmp_path):
+    """Its own brand is only a compatible one."""
+    data = made(tmp_path, PHOTO)
+    assert data[8:12] == b"avif" and b"avif" in data[16:64]
+    data = data[:8] + b"mif1" + data[12:]
+    token, line = token_of("admin", "upload", "original")
+    (tmp_path / "tokens").write_text(line + "\n")
+    (tmp_path / "tokens").chmod(0o600)
+    daemon = start(f"access.tokens_file={tmp_path / 'tokens'}")
+    bearer = [("Authorization", f"Bearer {token}")]
+    image = daemon.image(data, headers=bearer)
+    answer = daemon.get(f"/images/{image['id']}/original.jpg", headers=bearer)
+    assert (answer.status, answer["content-type"], answer.body) == (200, "image/avif", data)
+
+
+def test_many_associations_are_refused(daemon, tmp_path):
+    """Each item's are looked for, so that a large box of them would take seconds."""
+    data = made(tmp_path, PHOTO)
+    at = data.index(b"ipma") - 4
+    size = int.from_bytes(data[at:at + 4], "big")
+    spare = 2 << 20
+    box = (size + spare).to_bytes(4, "big") + data[at + 4:at + size] + bytes(spare)
+    data = data[:at] + box + data[at + size:]
+    for name in (b"iprp", b"meta"):
+        at = data.index(name) - 4
+        length = int.from_bytes(data[at:at + 4], "big") + spare
+        data = data[:at] + length.to_bytes(4, "big") + data[at + 4:]
+    assert problem(daemon, data, 422, "damaged-image") == "AVIF: the header is damaged"
 
 
 def test_the_daemons_own_avif_can_be_uploaded(start):
