@@ -77,8 +77,10 @@ static void remove_one(struct sweep *r, const char *id, uint64_t due, enum sweep
 	uint64_t bytes;
 	int err = r->st->class->batch_add(r->st, &r->batch, id, due, &bytes);
 
-	if (err == -ENOENT)
-		return; /* a client was faster */
+	if (err == -ENOENT) { /* a client was faster, or it was a mark */
+		r->is_over |= feeder_pause(&r->feeder, 0);
+		return;
+	}
 	if (err) {
 		fail(r, "remove an image", err);
 		return;
@@ -94,8 +96,9 @@ static void remove_one(struct sweep *r, const char *id, uint64_t due, enum sweep
 static void remove_expired(struct sweep *r)
 {
 	int n = SWEEP_LIST_MAX;
+	uint64_t end_ns = clock_ns() + r->interval_ms * NS_PER_MS; /* the others have their turn */
 
-	while (n == SWEEP_LIST_MAX && !r->is_over) {
+	while (n == SWEEP_LIST_MAX && !r->is_over && clock_ns() < end_ns) {
 		n = r->st->class->list_expired(r->st, (uint64_t)time(NULL), r->due, SWEEP_LIST_MAX);
 		if (n < 0)
 			fail(r, "list what has expired", n);
@@ -104,7 +107,7 @@ static void remove_expired(struct sweep *r)
 		for (; done < n && !r->is_over; done++)
 			remove_one(r, r->due[done].id, r->due[done].expires, SWEEP_EXPIRED);
 		end_batch(r);
-		for (int i = 0; i < done && !r->has_failed; i++)
+		for (int i = 0; i < done && !r->has_failed && !feeder_pause(&r->feeder, 0); i++)
 			r->st->class->forget_expired(r->st, r->due[i].id, r->due[i].expires);
 	}
 }
@@ -308,8 +311,10 @@ static int sweep_next(struct feeder *f)
 	    r->max_bytes == max_bytes) {
 		uint64_t left_ms = r->interval_ms - passed_ms;
 
-		return (int)(r->st->objects && !is_unfit && left_ms > S3_PROBE_MS ? S3_PROBE_MS
-		                                                                  : left_ms);
+		bool is_probed =
+			r->st->objects && (!is_unfit || s3_is_away(&r->st->objects->counters));
+
+		return (int)(is_probed && left_ms > S3_PROBE_MS ? S3_PROBE_MS : left_ms);
 	}
 	run_once(r);
 	r->end_ns = clock_ns();

@@ -917,7 +917,9 @@ static bool is_refused(const struct client *c, const struct s3_op *op)
 {
 	if (op->verb == S3_PUT && !atomic_load(&c->shared.is_fit) && strcmp(op->key, S3_PROBE) != 0)
 		return true;
-	return c->breaker[side_of(op)].is_open && !op->is_probe;
+	/* In a drain nobody probes any more: each operation may find that the store is back. */
+	return c->breaker[side_of(op)].is_open && !op->is_probe &&
+	       !atomic_load(&c->shared.are_lists_over);
 }
 
 /* Starts what is due and has a handle. Returns the ms until something else is due. */

@@ -76,7 +76,7 @@ bool push_is_for_self(const struct visit *v, const struct stage *s, const struct
 
 	/* Relaxed: this may be late. Under load no worker sleeps, and the rest costs nothing. */
 	if (!(atomic_load_explicit(&w->group->sleepers, memory_order_relaxed) & others) ||
-	    v->is_direct || w->user_thread || s->group != w->group ||
+	    v->is_direct || w->user_threads || s->group != w->group ||
 	    s->kind == STAGE_PARTITIONED ||
 	    !stage_set_has(worker_schedule(w)->visit_set[w->index], s->index) ||
 	    push_queue_index(s, 0, ev) != stage_own_queue(s, w))

@@ -30,9 +30,9 @@ void stage_wake_all(struct stage *s);
 unsigned push_queue_index(const struct stage *s, unsigned instance, const struct event *ev);
 
 /* Returns whether the visiting worker itself will handle the event next, so that no other has to be
- * woken: its handler owns no other event, and none waits that the worker may take. A user-level
- * thread cannot tell what its worker does next. The worker
- * checks all its queues before it sleeps (idle_note). Call it before the push. Owner's thread. */
+ * woken: its handler owns no other event, and none waits that the worker may take. A worker with
+ * user-level threads cannot tell what it does next. The worker checks all its queues before it
+ * sleeps (idle_note). Call it before the push. Owner's thread. */
 bool push_is_for_self(const struct visit *v, const struct stage *s, const struct event *ev);
 
 /* Pushes a handled event to the worker's own stack and owns it. Returns false, and does nothing,
