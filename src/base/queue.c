@@ -13,7 +13,8 @@
 /* Not padded to a cache line: a padded queue of some thousand cells would not stay in the first
  * cache levels, and hand-overs are rare. */
 struct queue_cell {
-	/* == position: free for that push; == position + 1: full for that pop */
+	/* The position of a push, less the index of the cell: free for that push. One more: full
+	 * for its pop. So cells of zeros are free, and no page of a new queue is written. */
 	_Atomic size_t sequence;
 	_Atomic uint64_t stamp; /* atomic: queue_head_stamp() reads it without popping */
 	void *item;
@@ -29,8 +30,6 @@ int queue_init(struct queue *q, size_t capacity)
 	if (!q->cells)
 		return -ENOMEM;
 	q->mask = size - 1;
-	for (size_t i = 0; i < size; i++)
-		atomic_init(&q->cells[i].sequence, i);
 	atomic_init(&q->tail, 0);
 	atomic_init(&q->head, 0);
 	return 0;
@@ -43,6 +42,12 @@ void queue_fini(struct queue *q)
 	q->cells = NULL;
 }
 
+/* Returns the position less the index of its cell. */
+static size_t lap(const struct queue *q, size_t at)
+{
+	return at & ~q->mask;
+}
+
 bool queue_try_push(struct queue *q, void *item, uint64_t stamp)
 {
 	size_t at = atomic_load_explicit(&q->tail, memory_order_relaxed);
@@ -51,7 +56,7 @@ bool queue_try_push(struct queue *q, void *item, uint64_t stamp)
 		struct queue_cell *cell = &q->cells[at & q->mask];
 		/* Acquire: pairs with the pop's release, after its read of the cell. */
 		size_t sequence = atomic_load_explicit(&cell->sequence, memory_order_acquire);
-		ptrdiff_t turn = (ptrdiff_t)(sequence - at);
+		ptrdiff_t turn = (ptrdiff_t)(sequence - lap(q, at));
 
 		if (turn == 0) {
 			if (!atomic_compare_exchange_weak_explicit(&q->tail, &at, at + 1,
@@ -61,7 +66,8 @@ bool queue_try_push(struct queue *q, void *item, uint64_t stamp)
 			cell->item = item;
 			atomic_store_explicit(&cell->stamp, stamp, memory_order_relaxed);
 			/* Release: publishes the item to the pop's acquire. */
-			atomic_store_explicit(&cell->sequence, at + 1, memory_order_release);
+			atomic_store_explicit(&cell->sequence, lap(q, at) + 1,
+			                      memory_order_release);
 			return true;
 		}
 		if (turn < 0)
@@ -91,7 +97,7 @@ void *queue_try_pop(struct queue *q)
 		struct queue_cell *cell = &q->cells[at & q->mask];
 		/* Acquire: pairs with the push's release. */
 		size_t sequence = atomic_load_explicit(&cell->sequence, memory_order_acquire);
-		ptrdiff_t turn = (ptrdiff_t)(sequence - (at + 1));
+		ptrdiff_t turn = (ptrdiff_t)(sequence - (lap(q, at) + 1));
 
 		if (turn == 0) {
 			if (!atomic_compare_exchange_weak_explicit(&q->head, &at, at + 1,
@@ -100,7 +106,7 @@ void *queue_try_pop(struct queue *q)
 				continue;
 			void *item = cell->item;
 			/* Release: the cell is read before the next push into it. */
-			atomic_store_explicit(&cell->sequence, at + q->mask + 1,
+			atomic_store_explicit(&cell->sequence, lap(q, at) + q->mask + 1,
 			                      memory_order_release);
 			return item;
 		}
@@ -118,7 +124,7 @@ bool queue_is_empty(const struct queue *q)
 		/* Acquire: pairs with the push's release. */
 		size_t sequence = atomic_load_explicit(&q->cells[at & q->mask].sequence,
 		                                       memory_order_acquire);
-		ptrdiff_t turn = (ptrdiff_t)(sequence - (at + 1));
+		ptrdiff_t turn = (ptrdiff_t)(sequence - (lap(q, at) + 1));
 
 		if (turn <= 0)
 			return turn < 0;
@@ -132,7 +138,7 @@ uint64_t queue_head_stamp(const struct queue *q)
 	size_t at = atomic_load_explicit(&q->head, memory_order_relaxed);
 	const struct queue_cell *cell = &q->cells[at & q->mask];
 
-	if (atomic_load_explicit(&cell->sequence, memory_order_acquire) != at + 1)
+	if (atomic_load_explicit(&cell->sequence, memory_order_acquire) != lap(q, at) + 1)
 		return UINT64_MAX;
 	/* The cell may be popped and refilled here. Then the stamp is a younger one, and the
 	 * caller's choice was right a moment ago. */

@@ -112,7 +112,7 @@ static void prepare(unsigned count, bool has_stacks, unsigned replicas)
 		queues[i].fifo = (struct queue){ .cells = cells[i], .mask = 1 };
 		queues[i].urgent = (struct queue){ .cells = urgent_cells, .mask = 1 };
 		for (size_t k = 0; k < 2; k++)
-			cells[i][k] = urgent_cells[k] = (struct queue_cell){ .sequence = k };
+			cells[i][k] = urgent_cells[k] = (struct queue_cell){ .sequence = 0 };
 	}
 	share(has_stacks);
 }

@@ -30,7 +30,7 @@ static void start(void)
 	pushed = 0;
 	queue = (struct queue){ .cells = cells, .mask = 1 };
 	for (size_t i = 0; i < 2; i++)
-		cells[i] = (struct queue_cell){ .sequence = i };
+		cells[i] = (struct queue_cell){ .sequence = 0 };
 	weak_share(&queue.tail, sizeof queue.tail, "tail");
 	weak_share(&queue.head, sizeof queue.head, "head");
 	weak_share(cells, sizeof cells, "cells");

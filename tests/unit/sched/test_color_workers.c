@@ -107,7 +107,7 @@ static void an_event_behind_an_unfinished_push_is_served(void **state)
 	assert_int_equal(atomic_load(&handled), 0);
 	event_change(&slow, EVENT_PARKED, EVENT_QUEUED);
 	cell->item = &slow;
-	atomic_store(&cell->sequence, at + 1);
+	atomic_store(&cell->sequence, (at & ~s->queue->fifo.mask) + 1);
 	idle_wake(s->group, UINT64_MAX, UINT64_MAX, NULL);
 	finish(g, 2);
 }

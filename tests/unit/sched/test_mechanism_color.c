@@ -37,7 +37,7 @@ static void fill(struct queue *q, size_t at, struct event *ev)
 
 	cell->item = ev;
 	atomic_store(&cell->stamp, clock_ns());
-	atomic_store(&cell->sequence, at + 1);
+	atomic_store(&cell->sequence, (at & ~q->mask) + 1);
 }
 
 /* Another event stands behind the gap, and its turn is taken before the event can be seen. */
