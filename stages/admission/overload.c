@@ -21,7 +21,7 @@
 #define MEAN_IMAGES 64.0       /* that the mean work of an image remembers */
 #define SIZE_SAMPLES_MIN 5     /* of a percentile */
 #define SIZE_INTERVALS_MAX 10  /* that a size may wait for as many */
-#define RETRY_MARGIN 0.05      /* of the room: the load varies */
+#define RETRY_MARGIN 0.02      /* of the room: the load varies */
 #define BUSY_BELOW 0.4         /* then the images could take twice as long */
 
 #define STEPS_PER_TARGET 5 /* within the target, all of a few steps are in */
