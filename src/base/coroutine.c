@@ -116,7 +116,7 @@ static void prepare(uint64_t *words, void (*begin)(void))
 }
 #else
 #define WORDS 1
-#define NO_SWITCH /* coroutine_is_possible() says so */
+#define NO_SWITCH
 void switch_stacks(void **from, void *to)
 {
 	(void)from;

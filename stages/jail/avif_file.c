@@ -11,10 +11,9 @@
 #define PROPERTIES_MAX 32
 #define PROPERTY_BOXES_MAX 4096
 #define AUXILIARIES_MAX 8
-#define META_MAX (16U << 20) /* bytes; profiles have at most 4 MB */
-#define ASSOCIATIONS_MAX \
-	(1U << 20)       /* bytes: enough for 256 x 256 cells, and walked for each item */
-#define CELL_SIDE_MIN 64 /* of a grid (23000-22, 7.3.11.4.2) */
+#define META_MAX (16U << 20)        /* bytes; a profile has at most 4 MB */
+#define ASSOCIATIONS_MAX (1U << 20) /* bytes of ipma; 256 x 256 cells need fewer */
+#define CELL_SIDE_MIN 64            /* of a grid (23000-22, 7.3.11.4.2) */
 #define SPARE_SAMPLES 1000000U
 #define CELL_SIDE_MAX 65536 /* AV1 5.5.1: 16 bits */
 

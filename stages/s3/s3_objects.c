@@ -77,7 +77,7 @@ int s3_list_keys(struct s3_client *c, const char *prefix, unsigned max, s3_key_r
 
 		s3_client_run(c, &op, 1);
 		result = read_answer(c, &op, last, each, arg);
-		/* A list may have no end, and whoever lists may be the one that probes. */
+		/* A list may be without end. The thread that lists is also the one that probes. */
 		if (result > 0 && (atomic_load(&c->are_lists_over) || s3_is_away(&c->counters)))
 			return atomic_load(&c->are_lists_over) ? -ECANCELED : S3_AWAY;
 	} while (result > 0);

@@ -13,7 +13,7 @@
 #define TEXT_OF(x) #x
 #define TEXT(x) TEXT_OF(x)
 #define LIBRARY "libdav1d.so." TEXT(DAV1D_API_VERSION_MAJOR)
-#define PIECES_MAX 64    /* of a stream: each is looked for anew */
+#define PIECES_MAX 64    /* of a stream: avif_piece() walks iloc for each */
 #define ONE 65536        /* of a weight */
 #define CHROMA_PARTS 16U /* that a sample of chroma is counted in */
 
