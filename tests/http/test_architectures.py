@@ -3,7 +3,7 @@
 import pytest
 
 from darkroom import ROOT, SETTINGS
-from uploads import JPEG, fetch_all, in_parallel, sources
+from uploads import check_files, files_of, sources
 
 FOLDER = ROOT / "conf" / "experiments"
 IMAGE_STAGES = {"jpeg_decode", "scale", "blur", "jpeg_encode"}
@@ -15,19 +15,8 @@ def serve(start, daemon, name):
     """Uploads under a configuration. Its files must be those of the shipped one, which has the same
     variants. Returns the statistics and the names of the stages that were visited."""
     inputs = sources()
-    with daemon.client() as c:
-        expected = [fetch_all(c, c.request("POST", "/images", data, [JPEG]).json()["images"][0])
-                    for data in inputs]
     other = start(config=FOLDER / f"{name}.ini", policy="")
-
-    def work(_):
-        with other.client() as c:
-            for data, files in zip(inputs, expected):
-                answer = c.request("POST", "/images", data, [JPEG])
-                assert answer.status == 201, answer
-                assert fetch_all(c, answer.json()["images"][0]) == files
-
-    in_parallel(4, work)
+    check_files(other, inputs, files_of(daemon, inputs), 4)
     stats = other.get("/stats").json()
     assert all(stage["events"] for stage in stats["stages"] if stage["name"] in IMAGE_STAGES)
     return stats, {stage["name"] for stage in stats["stages"] if stage["visits"]}

@@ -8,7 +8,7 @@ import pytest
 import pictures
 from control import command
 from darkroom import SETTINGS, overrides, run
-from uploads import JPEG, fetch_all, in_parallel, sources
+from uploads import check_files, files_of, sources
 
 pytestmark = pytest.mark.skipif(bool(SETTINGS), reason="groups need the shared layout")
 EXAMPLE = pathlib.Path(__file__).resolve().parents[2] / "conf/groups.ini"
@@ -23,19 +23,8 @@ def stages(daemon):
 
 def test_groups_of_different_policies_make_the_same_files(start, daemon):
     inputs = sources()
-    with daemon.client() as c:
-        expected = [fetch_all(c, c.request("POST", "/images", data, [JPEG]).json()["images"][0])
-                    for data in inputs]
     grouped = start(*GROUPS, policy="")
-
-    def work(i):
-        with grouped.client() as c:
-            for data, files in zip(inputs, expected):
-                answer = c.request("POST", "/images", data, [JPEG])
-                assert answer.status == 201, answer
-                assert fetch_all(c, answer.json()["images"][0]) == files
-
-    in_parallel(8, work)
+    check_files(grouped, inputs, files_of(daemon, inputs), 8)
     # disk_read has work only if a file is not in memory.
     assert all(stage["events"] > 0 for name, stage in stages(grouped).items()
                if name != "disk_read")

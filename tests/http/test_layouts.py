@@ -10,7 +10,7 @@ import pytest
 import pictures
 from client import form
 from darkroom import IS_SANITIZED, eventually, load, overrides, run, slow
-from uploads import JPEG, fetch_all, in_parallel, sources
+from uploads import fetch_all, files_of, in_parallel, sources
 from control import Site, command
 
 pytestmark = pytest.mark.shared_layout
@@ -53,9 +53,7 @@ def upload_all(daemon, inputs, expected, count):
 def files(daemon):
     """Returns inputs and their files under the default layout."""
     inputs = sources()
-    with daemon.client() as c:
-        return inputs, [fetch_all(c, c.request("POST", "/images", data, [JPEG]).json()["images"][0])
-                        for data in inputs]
+    return inputs, files_of(daemon, inputs)
 
 
 def under_policies(daemon, files, policies, settings=()):

@@ -12,16 +12,14 @@ import pytest
 import pictures
 from client import form
 from darkroom import IS_SANITIZED, PER_CONNECTION, eventually, load, slow
-from uploads import JPEG, fetch_all, in_parallel, sources
+from uploads import JPEG, fetch_all, files_of, in_parallel, sources
 
 
 @pytest.mark.every_policy
 def test_200_concurrent_uploads_give_the_files_of_lone_ones(daemon):
     """Every file equals that of a lone upload."""
     inputs = sources()
-    with daemon.client() as c:
-        alone = [fetch_all(c, c.request("POST", "/images", data, [JPEG]).json()["images"][0])
-                 for data in inputs]
+    alone = files_of(daemon, inputs)
     for data, files in zip(inputs, alone):
         for name, file in files.items():
             assert pictures.size(file) == pictures.fit(*pictures.size(data),
@@ -71,7 +69,7 @@ class Mix:
         return content_type, body, status, picks, [s for _, s in bad]
 
 
-def check_mixed(mix, files_of, client, rng):
+def check_mixed(mix, good_files, client, rng):
     """Makes one upload of the mix, and checks its response and all files."""
     kind, body, status, inputs, errors = mix.request(rng)
     answer = client.request("POST", "/images", body, [("Content-Type", kind)])
@@ -79,7 +77,7 @@ def check_mixed(mix, files_of, client, rng):
     document = answer.json()
     assert sorted(e["status"] for e in document.get("errors", [])) == sorted(errors)
     for i, image in zip(inputs, document.get("images", [])):
-        assert files_of[i] == fetch_all(client, image)
+        assert good_files[i] == fetch_all(client, image)
     assert len(document.get("images", [])) == len(inputs)
 
 
@@ -89,16 +87,14 @@ def test_memory_stays_bounded_over_rounds_of_200_mixed_uploads(start):
     uploads need no more memory. After the last response no memory is in use."""
     daemon = start()
     mix = Mix()
-    with daemon.client() as c:
-        files_of = [fetch_all(c, c.request("POST", "/images", d, [JPEG]).json()["images"][0])
-                    for d in mix.good]
+    good_files = files_of(daemon, mix.good)
     clients = [daemon.client(timeout=slow(60)) for _ in range(16)]
     resident = []
     for turn in range(8):
         def work(i):
             rng = random.Random(turn * 100 + i)
             for _ in range(load(200, 64) // 16 + (i < load(200, 64) % 16)):
-                check_mixed(mix, files_of, clients[i], rng)
+                check_mixed(mix, good_files, clients[i], rng)
         in_parallel(16, work)
         resident.append(daemon.resident_bytes())
         if turn and (IS_SANITIZED or resident[turn] < resident[turn - 1] * 1.05):

@@ -71,6 +71,29 @@ def fetch_all(client, image):
     return files
 
 
+def upload_and_fetch(client, data):
+    """Uploads a picture, and returns its files as fetch_all() does."""
+    answer = client.request("POST", "/images", data, [JPEG])
+    assert answer.status == 201, answer
+    return fetch_all(client, answer.json()["images"][0])
+
+
+def files_of(daemon, inputs):
+    """Uploads one picture after the other. Returns the files of each."""
+    with daemon.client() as c:
+        return [upload_and_fetch(c, data) for data in inputs]
+
+
+def check_files(daemon, inputs, expected, count):
+    """Uploads all pictures by that many clients in parallel. Every file must be as expected."""
+    def work(_):
+        with daemon.client() as c:
+            for data, files in zip(inputs, expected):
+                assert upload_and_fetch(c, data) == files
+
+    in_parallel(count, work)
+
+
 def in_parallel(count, work):
     """Runs work(0)...work(count - 1), each in its own thread. Raises the first failure."""
     with concurrent.futures.ThreadPoolExecutor(count) as pool:
