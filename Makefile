@@ -76,7 +76,7 @@ HOSTILE := $B/tests/tools/hostile_decode
 
 say = $(if $(filter 1,$V),,@printf '  %-5s %s\n' $(1) $@;)
 
-.PHONY: all build-tests check synthetic synthetic-wide world fuzz fuzzers coverage analyze analyze-clang analyze-objects docs asan tsan ubsan format lint layers check-layers bench bench-peers clean help FORCE uninstall deb \
+.PHONY: all build-tests check synthetic synthetic-wide world fuzz fuzzers coverage analyze analyze-clang analyze-objects docs asan tsan ubsan format lint layers bench bench-peers clean help FORCE uninstall deb \
         install install-bin install-conf install-man install-systemd install-completion install-doc
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -291,7 +291,7 @@ analyze:
 	@$(MAKE) --no-print-directory CC=gcc ANALYZE=1 WERROR=1 analyze-objects
 analyze-objects: $(OBJ) $(DECODE) $(foreach t,$(TOOLS),$(call tool_objects,$t))
 
-layers check-layers:
+layers:
 	@scripts/check-layers
 
 # For clangd and clang-tidy. Only files that print the version need DARKROOM_VERSION.
