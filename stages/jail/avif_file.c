@@ -129,8 +129,8 @@ unsigned avif_piece(const struct avif_file *f, uint32_t id, unsigned index, stru
 		uint64_t offset = take(&in, of_offset), length = take(&in, of_length);
 		struct file_part from = method ? f->boxes[IDAT] : f->file;
 
-		if (index >= count || method > 1 || base > from.size || offset > from.size - base ||
-		    length > from.size - base - offset)
+		if (index >= count || method > 1 || length == 0 || base > from.size ||
+		    offset > from.size - base || length > from.size - base - offset)
 			return 0;
 		*piece = (struct file_part){ from.data + base + offset, (size_t)length };
 		return count;

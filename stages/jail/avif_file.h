@@ -47,7 +47,7 @@ bool avif_read(struct avif_file *f, const uint8_t *data, size_t size);
 uint32_t avif_cell(const struct avif_file *f, const struct avif_item *item, uint32_t cell);
 
 /* Returns the number of pieces of an item's data, and sets the one at the index. 0: it has none, or
- * the piece is not within the file. */
+ * the piece is empty or not within the file. */
 unsigned avif_piece(const struct avif_file *f, uint32_t id, unsigned index,
                     struct file_part *piece);
 

@@ -4,6 +4,7 @@ import ast
 import functools
 import pathlib
 import re
+import runpy
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PYTHON = {path: ast.parse(path.read_text()) for path in sorted(ROOT.glob("tests/**/*.py"))}
@@ -227,6 +228,14 @@ def test_every_test_asserts():
     assert not lost_marks(PYTHON)
     assert not silent_tests(PYTHON)
     assert not silent_unit_tests([path.read_text() for path in C_TESTS])
+
+
+def test_the_faults_of_virtual_time_can_be_planted():
+    """A changed line of the scheduler leaves its fault without a place."""
+    faults = runpy.run_path(str(ROOT / "tests/world/check"))["FAULTS"]
+    assert "queue" in faults
+    for name, (file, old, _) in faults.items():
+        assert (ROOT / file).read_text().count(old) == 1, f"{name}: {file} has changed"
 
 
 def test_the_checks_find_what_they_look_for():

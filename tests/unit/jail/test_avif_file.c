@@ -500,6 +500,9 @@ static void data_beyond_the_file_are_none(void **state)
 
 	assert_int_equal(avif_piece(&f, 1, 0, &piece), 0);
 	assert_int_equal(avif_piece(&f, 77, 0, &piece), 0);
+	r.beyond = 0U - (uint32_t)strlen(STREAM); /* no bytes */
+	f = read_recipe(&r);
+	assert_int_equal(avif_piece(&f, 1, 0, &piece), 0);
 }
 
 static void a_grid_has_cells(void **state)
