@@ -93,11 +93,10 @@ def binary(tmp_path_factory):
 def daemon(binary, tmp_path_factory):
     """A daemon that uses everything that was added."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(darkroom, "BINARY", binary)
         patch.setattr(openapi, "COMMON_FIELDS", {*openapi.COMMON_FIELDS, "x-robots-tag"})
         daemon = darkroom.Daemon(tmp_path_factory.mktemp("store"), *VARIANTS,
                                  "stage.tidy.queue_max=7", "server.robots=noindex",
-                                 policy="backward")
+                                 policy="backward", binary=binary)
         yield daemon
         daemon.stop()
 
