@@ -139,6 +139,11 @@ def test_damaged_files(start):
     assert "DamagedFiles" in watch.minutes(1)
 
 
+def has_failed_reload(daemon):
+    """The line of what is wrong comes before the end of the reload."""
+    return lambda: scrape(daemon)("darkroom_config_last_reload_successful") == 0
+
+
 def test_tokens_outdated(start, tmp_path):
     file = File(tmp_path / "access")
     daemon = start(f"access.tokens_file={file.path}")
@@ -146,6 +151,7 @@ def test_tokens_outdated(start, tmp_path):
     file.path.write_text("wrong\n")
     daemon.signal(signal.SIGHUP)
     assert daemon.says("the tokens stay unchanged")
+    assert eventually(has_failed_reload(daemon))
     assert watch.minutes(2) == {"TokensOutdated", "ReloadFailed"}
 
 
@@ -157,6 +163,7 @@ def test_reload_failed(start, tmp_path):
     config.write_text("[nonsense]\n")
     daemon.signal(signal.SIGHUP)
     assert daemon.says("it stays unchanged")
+    assert eventually(has_failed_reload(daemon))
     assert watch.minutes(2) == {"ReloadFailed"}
 
 
