@@ -54,6 +54,8 @@ int main(int argc, char **argv)
 	if (strcmp(argv[1], "seda") == 0 && argc == 5)
 		holds = visit_pools_are_separate(&log, (unsigned)atoi(argv[3]),
 		                                 (unsigned)atoi(argv[4]));
+	if (strcmp(argv[1], "user-threads") == 0)
+		holds = visit_threads_stay(&log);
 	for (size_t i = 0; i < COUNT_OF(orders); i++)
 		if (strcmp(argv[1], orders[i].policy) == 0)
 			holds = visits_are(&log, orders[i].check);
