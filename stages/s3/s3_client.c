@@ -651,7 +651,7 @@ static bool is_part(const struct transfer *t)
 static int judge_content(const struct transfer *t)
 {
 	const struct s3_op *op = t->op;
-	char sum[CHECKSUM_LENGTH + 1], own[CHECKSUM_LENGTH + 1];
+	char sum[CHECKSUM_LENGTH + 32], own[CHECKSUM_LENGTH + 1]; /* a former sum may have more */
 
 	if (!is_part(t))
 		return S3_DAMAGED;
@@ -659,7 +659,7 @@ static int judge_content(const struct transfer *t)
 		return op->judge(op);
 	take_field(t, SUM_HEADER, sum, sizeof sum);
 	checksum_of(op->body.data, op->body.length, own);
-	return strcmp(sum, own) == 0 ? 0 : S3_DAMAGED;
+	return strncmp(sum, own, CHECKSUM_LENGTH) == 0 ? 0 : S3_DAMAGED;
 }
 
 /* ---- the store's clock ---- */

@@ -47,16 +47,9 @@ struct copying {
 	struct text head;
 };
 
-/* What came is compared when image.json tells the checksums. */
-static int judge_none(const struct s3_op *op)
-{
-	(void)op;
-	return 0;
-}
-
 static struct s3_op json_op(const char *id)
 {
-	struct s3_op op = { .verb = S3_GET, .body_max = STORED_IMAGE_MAX, .judge = judge_none };
+	struct s3_op op = { .verb = S3_GET, .body_max = STORED_IMAGE_MAX };
 
 	snprintf(op.key, sizeof op.key, S3_IMAGES "%s", id);
 	return op;
@@ -80,9 +73,7 @@ static int read_files(struct s3_client *c, struct copying *p)
 
 		if (file->bytes > FILE_MAX)
 			return -EFBIG;
-		*op = (struct s3_op){ .verb = S3_GET,
-			              .body_max = (size_t)file->bytes,
-			              .judge = judge_none };
+		*op = (struct s3_op){ .verb = S3_GET, .body_max = (size_t)file->bytes };
 		text_init(&key, op->key, sizeof op->key);
 		text_printf(&key, S3_FORMER_FILES "%s/%s", p->id, file->name);
 	}

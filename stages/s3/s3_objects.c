@@ -373,11 +373,16 @@ int s3_image_remove(struct s3_client *c, const char *id, bool may_come, uint64_t
 		if (state == S3_ABSENT) {
 			int former = s3_former_copy(c, id);
 			bool may_be = former == -ENOENT && may_come && !s3_id_is_too_old(id);
+			bool is_bad = former == S3_DAMAGED || former == -EFBIG;
 
 			if (former >= 0)
 				continue;
-			/* One that cannot be copied is removed as well. */
-			if (!may_be && former != S3_DAMAGED && former != -EFBIG)
+			if (is_bad && due) { /* only a client's DELETE removes it */
+				log_warning("expire: cannot read former image %s: %s; leaving it",
+				            id, strerror(-former));
+				return -ENOENT;
+			}
+			if (!may_be && !is_bad)
 				return former;
 		} else if (state < 0 && !(state == S3_DAMAGED && op.etag[0])) {
 			return state;

@@ -88,9 +88,9 @@ int s3_head_of(struct s3_head *head, const struct s3_op *op);
 
 /* Removes an image by putting S3_TOMBSTONE in its place. may_come: a PUT of it may still take
  * effect, so it is removed also if it is not there. due: only if it ends by itself by then, by the
- * store's clock; 0: whenever it ends. A mark that is older than S3_TOMBSTONE_AGE_S is removed.
- * Returns 0, *bytes being those of the object, 0 if there was none; -ENOENT if there is no such
- * image; or -errno. */
+ * store's clock, and not if it is a former one that cannot be read; 0: whenever it ends. A mark
+ * that is older than S3_TOMBSTONE_AGE_S is removed. Returns 0, *bytes being those of the object, 0
+ * if there was none; -ENOENT if there is no such image; -ENOSPC: no mark has room; or -errno. */
 int s3_image_remove(struct s3_client *c, const char *id, bool may_come, uint64_t due,
                     uint64_t *bytes);
 

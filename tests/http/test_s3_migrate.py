@@ -1,6 +1,7 @@
 """Images that snapshots of version 0.2 stored as several objects: nodes serve and remove them, and
 darkroomd store migrate copies them. `spread` writes the objects as those versions did."""
 
+import collections
 import subprocess
 import time
 
@@ -9,7 +10,8 @@ import pytest
 import pictures
 import s3_image
 from darkroom import CONFIG, command, eventually, overrides
-from s3_fixtures import begin, remove, store, stored  # noqa: F401
+from s3_fixtures import begin, figures, remove, store, stored  # noqa: F401
+from s3_stand_in import Fault
 from uploads import check_stored
 
 SMALL = pictures.photo_jpeg(320, 240, 2)
@@ -156,6 +158,58 @@ def test_a_damaged_image_is_left_and_can_be_removed(begin, make, migrate, store,
     assert daemon.get(bad["url"]).status == 503
     assert remove(daemon, bad).status == 204
     assert not former(store) and daemon.get(bad["url"]).status == 404
+
+
+def damaged(number, part):
+    """Returns a fault of the first `number` answers to a GET of each key with the part."""
+    left = collections.defaultdict(lambda: number)
+
+    def decide(method, key):
+        if method != "GET" or part not in key or left[key] == 0:
+            return None
+        left[key] -= 1
+        return Fault(change=lambda headers, body: (headers, body[:-2] + b"!\n"))
+    return decide
+
+
+@pytest.mark.parametrize("part", ["a/b/image/", "thumb.jpg", "a/b/file/"])
+def test_content_that_is_damaged_on_its_way_is_read_again(begin, make, migrate, store, part):
+    """By a GET, by the pass that removes what has ended, and by the command."""
+    images, objects = make(4)
+    ids = [image["id"] for image in images]
+    with store.lock:
+        for ident in ids[1:3]:  # whose end is not now
+            store.objects[f"a/b/expiry/1000000000.{ident}"] = (b"expires\n", {}, time.time())
+    store.fault = damaged(2, part)
+    daemon = begin("store.sweep_interval=100ms")
+    assert eventually(lambda: not store.keys("expiry/1000"), 60)
+    assert copies(store) == {ident: objects[ident] for ident in ids[1:3]}
+    check_stored(daemon, images[0])
+    assert figures(daemon)["damaged"] >= 6 and figures(daemon)["failed"] == 0
+    store.fault = damaged(2, part)
+    assert end(migrate()) == (0, "", says(copied=1, there=3))
+    assert copies(store) == objects and not former(store)
+
+
+def test_no_pass_removes_a_damaged_image(begin, make, store):
+    """Whatever its note says: it may be readable later."""
+    images, objects = make(2)
+    keys = former(store)
+    with store.lock:
+        for image in images:
+            store.objects[f"a/b/expiry/1000000000.{image['id']}"] = (b"expires\n", {}, time.time())
+    store.fault = damaged(1000, "a/b/file/")
+    daemon = begin("store.sweep_interval=100ms")
+    assert eventually(lambda: not store.keys("expiry/1000"), 60)
+    for image in images:
+        assert daemon.says(f"cannot read former image {image['id']}: Bad message; leaving it")
+        assert daemon.get(image["url"]).status == 503
+    assert figures(daemon)["failed"] >= 2 and store.keys("image/") == store.keys("image/01")
+    assert former(store) == keys
+    store.fault = None
+    for image in images:
+        check_stored(daemon, image)
+    assert copies(store) == objects
 
 
 def test_a_removed_image_does_not_come_back(begin, make, migrate, store):
