@@ -294,7 +294,12 @@ static enum conn_step removed(struct visit *v, struct conn *c)
 	if (result == -ENOENT)
 		return respond_no_image(c);
 	if (result) {
-		if (!image_service_set_problem(result, &c->problem))
+		if (result == -ENOSPC)
+			problem_set(&c->problem, 507, "storage-full",
+			            "the store is full, and a removal needs room for a small "
+			            "object: raise its quota, or let a lifecycle rule end old "
+			            "images");
+		else if (!image_service_set_problem(result, &c->problem))
 			problem_set(&c->problem, 500, "internal", "the image cannot be removed");
 		return respond_problem(c);
 	}

@@ -104,6 +104,26 @@ def test_full_store_is_told_and_serves_what_it_has(begin, store):
     assert remove(daemon, image).status == 204
 
 
+@pytest.mark.parametrize("part", ["", "/image/"])
+def test_removal_needs_room_for_its_tombstone(begin, store, part):
+    """Without one, a late PUT of the upload could bring the image back. So it stays, as a whole."""
+    daemon = begin("store.sweep_interval=100ms")
+    image = daemon.image(TINY)
+    ends = daemon.image(TINY, headers=[("X-Expires-After", "2")])
+    store.fail_always("PUT", part, status=507, code="InsufficientStorage")
+    refused = remove(daemon, image)
+    assert (refused.status, refused.slug) == (507, "storage-full")
+    assert "raise its quota, or let a lifecycle rule end old images" in refused.json()["detail"]
+    check_stored(daemon, image)
+    if part:  # otherwise no node can begin a pass
+        assert daemon.says("cannot remove an image: No space left on device; trying again")
+    assert eventually(lambda: daemon.get(ends["variants"]["thumb"]["url"]).status == 404)
+    assert not [key for method, key in store.requests if method == "DELETE" and "/image/" in key]
+    store.fault = None
+    assert remove(daemon, image).status == 204 and daemon.get(image["url"]).status == 404
+    assert eventually(lambda: not stored(store))
+
+
 def test_answer_about_no_object_of_this_daemon_is_refused(begin, store):
     daemon = begin(s3_timeout="1s")
     image = daemon.image(TINY)
