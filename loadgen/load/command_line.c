@@ -31,6 +31,7 @@ enum {
 	OPTION_RAMP,
 	OPTION_SPIKE,
 	OPTION_FORM,
+	OPTION_GET,
 	OPTION_JSON,
 	OPTION_CSV,
 	OPTION_VERIFY,
@@ -56,6 +57,7 @@ static const struct option long_options[] = {
 	{ "ramp", required_argument, NULL, OPTION_RAMP },
 	{ "spike", required_argument, NULL, OPTION_SPIKE },
 	{ "form", no_argument, NULL, OPTION_FORM },
+	{ "get", no_argument, NULL, OPTION_GET },
 	{ "json", no_argument, NULL, OPTION_JSON },
 	{ "csv", required_argument, NULL, OPTION_CSV },
 	{ "verify", no_argument, NULL, OPTION_VERIFY },
@@ -85,6 +87,7 @@ static const char help_text[] =
 	"                        are used repeatedly\n"
 	"      --form            send multipart/form-data with one file each, not a bare\n"
 	"                        image/jpeg body\n"
+	"      --get             get URL again and again, and upload nothing: no PATH\n"
 	"  -H, --header 'N: V'   add a header field; may be given several times\n"
 	"      --clients N       name one of N clients in X-Forwarded-For of a request\n"
 	"      --seed N          seed of the order and of Poisson arrivals (1)\n"
@@ -304,6 +307,9 @@ static int take_option(struct command_line *a, int option, const char *name)
 	case OPTION_FORM:
 		a->is_form = true;
 		return -1;
+	case OPTION_GET:
+		a->is_get = true;
+		return -1;
 	case OPTION_HEED:
 		a->heeds_retry_after = true;
 		return -1;
@@ -347,6 +353,8 @@ static int check_together(struct command_line *a, bool has_rate)
 		return wrong("excludes --clients", "--retry");
 	if (a->retry_ns > 0 && a->verify)
 		return wrong("excludes --verify", "--retry");
+	if (a->is_get && (a->is_form || a->verify || a->retry_ns > 0))
+		return wrong("excludes --form, --verify and --retry", "--get");
 	if (s->ramp_s > 0 && s->requests_max == 0 && s->duration_ns == 0)
 		s->duration_ns = (uint64_t)(s->ramp_s * 1e9);
 	if (a->connections == 0)
@@ -375,8 +383,10 @@ int command_line_parse(struct command_line *a, int argc, char **argv)
 		return wrong("missing argument", "URL PATH...");
 	if (!url_parse(&a->url, argv[optind]))
 		return wrong("expected a URL such as http://127.0.0.1:8080/images", argv[optind]);
-	if (++optind == argc)
+	if (++optind == argc && !a->is_get)
 		return wrong("missing argument", "PATH...");
+	if (a->is_get && optind < argc)
+		return wrong("expected no PATH with --get", argv[optind]);
 	a->paths = argv + optind;
 	a->path_count = (size_t)(argc - optind);
 	return check_together(a, has_rate);

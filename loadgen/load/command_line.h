@@ -32,6 +32,7 @@ struct command_line {
 	const char *headers[HEADERS_MAX];
 	size_t header_count;
 	bool is_form;
+	bool is_get;
 	bool verify;
 	bool json;
 	bool quiet;

@@ -89,25 +89,40 @@ out:
 	return err;
 }
 
-static int add_file(struct corpus *c, const char *path)
+/* Adds a file without its picture. Returns it, or NULL after reporting what is wrong. */
+static struct corpus_file *add_name(struct corpus *c, const char *path)
 {
 	struct corpus_file *file;
-	int err;
 
 	if (c->count == c->room) {
 		size_t room = c->room ? c->room * 2 : 64;
 		struct corpus_file *list = reallocarray(c->list, room, sizeof *list);
 
 		if (!list)
-			return complain(path, ENOMEM);
+			goto no_memory;
 		c->list = list;
 		c->room = room;
 	}
-	if (c->count == UINT32_MAX)
-		return complain(path, EMFILE);
 	file = &c->list[c->count++];
 	*file = (struct corpus_file){ .name = strdup(path), .is_broken = is_broken_by_name(path) };
-	err = file->name ? read_picture(file, path) : -ENOMEM;
+	if (file->name)
+		return file;
+no_memory:
+	complain(path, ENOMEM);
+	return NULL;
+}
+
+static int add_file(struct corpus *c, const char *path)
+{
+	struct corpus_file *file;
+	int err;
+
+	if (c->count == UINT32_MAX)
+		return complain(path, EMFILE);
+	file = add_name(c, path);
+	if (!file)
+		return -1;
+	err = read_picture(file, path);
 	c->total_bytes += file->size;
 	return err ? complain(path, -err) : 0;
 }
@@ -178,16 +193,35 @@ static int keep_part(struct corpus_file *file, unsigned part, struct text *t)
 	return 0;
 }
 
+static void put_fields(struct text *t, const struct corpus_conf *conf, const char *method)
+{
+	text_printf(t, "%s %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: darkroom-load\r\n", method,
+	            conf->path, conf->authority);
+	for (size_t i = 0; i < conf->header_count; i++)
+		text_printf(t, "%s\r\n", conf->headers[i]);
+}
+
 static void put_head(struct text *t, const struct corpus_conf *conf, const char *type,
                      uint64_t length)
 {
-	text_printf(
-		t,
-		"POST %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: darkroom-load\r\nContent-Type: %s\r\n",
-		conf->path, conf->authority, type);
-	for (size_t i = 0; i < conf->header_count; i++)
-		text_printf(t, "%s\r\n", conf->headers[i]);
-	text_printf(t, "Content-Length: %" PRIu64 "\r\n\r\n", length);
+	put_fields(t, conf, "POST");
+	text_printf(t, "Content-Type: %s\r\nContent-Length: %" PRIu64 "\r\n\r\n", type, length);
+}
+
+/* Adds the request for the URL, without a picture. */
+static int add_get(struct corpus *c, const struct corpus_conf *conf)
+{
+	char memory[HEAD_MAX];
+	struct text head;
+	struct corpus_file *file = add_name(c, conf->path);
+
+	if (!file)
+		return -1;
+	file->is_broken = false;
+	text_init(&head, memory, sizeof memory);
+	put_fields(&head, conf, "GET");
+	text_puts(&head, "\r\n");
+	return keep_part(file, 0, &head);
 }
 
 static int make_raw_request(struct corpus_file *file, const struct corpus_conf *conf)
@@ -243,6 +277,8 @@ int corpus_read(struct corpus *c, char *const *paths, size_t path_count,
 	struct random random = { .state = conf->seed };
 
 	*c = (struct corpus){ 0 };
+	if (conf->is_get)
+		return add_get(c, conf) < 0 ? -1 : shuffle(c, &random);
 	for (size_t i = 0; i < path_count; i++)
 		if (add_path(c, paths[i]) < 0)
 			return -1;

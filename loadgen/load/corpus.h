@@ -36,13 +36,14 @@ struct corpus_conf {
 	const char *const *headers; /* "Name: value" */
 	size_t header_count;
 	bool is_form;
+	bool is_get;   /* one request without a picture, and no files */
 	uint64_t seed; /* of the order and of the forms' boundaries */
 };
 
 /*
  * Reads the files and, of directories and all below them, the files named .jpg or .jpeg in the
- * order of their names. Makes the requests and shuffles them. Returns 0, or -1 after reporting what
- * is wrong. Call corpus_fini() in either case.
+ * order of their names. Makes the requests and shuffles them. With is_get there are no paths, and
+ * one request. Returns 0, or -1 after reporting what is wrong. Call corpus_fini() in either case.
  */
 int corpus_read(struct corpus *c, char *const *paths, size_t path_count,
                 const struct corpus_conf *conf);

@@ -102,6 +102,7 @@ static int read_files(struct session *s, const struct command_line *args)
 		.headers = args->headers,
 		.header_count = args->header_count,
 		.is_form = args->is_form,
+		.is_get = args->is_get,
 		.seed = args->schedule.seed,
 	};
 

@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from generator import ROOT, Watched
+from generator import ROOT, Handler, Watched, serving
 
 SAMPLES = ROOT / "data" / "sample"
 
@@ -20,6 +20,32 @@ def test_answers_of_every_framing(serve, load, files, kind, status):
     assert report["statuses"] == {status: 40} and report["responses"] == 40
     assert report["input_bytes"] == 4 * sum(range(1000, 1010))
     assert report["connections_opened"] == (40 if "close" in kind else 4)
+
+
+def test_get_sends_no_picture(load):
+    """Each request is for the path of the URL, with the fields that were given."""
+    seen = []
+
+    class Getter(Handler):
+        def do_GET(self):
+            seen.append((self.path, self.headers["X-Field"], self.headers["Content-Length"]))
+            self.answer(200 if self.path == "/images?b" else 404)
+
+    with serving(Getter) as server:
+        code, report = load.json("--get", "-n", 6, "-c", 2, "-H", "X-Field: x", "--clients", 2,
+                                 "--requests-per-connection", 1, server.url + "?b")
+        assert code == 0 and report["statuses"] == {"200": 6} and report["input_bytes"] == 0
+        assert report["connections_opened"] == 6 and seen == [("/images?b", "x", None)] * 6
+        code, report = load.json("--get", "-n", 1, server.url + "/x.truncated.jpg")
+        assert code == 1 and report["unexpected"] == 1
+
+
+@pytest.mark.parametrize("words", [["--get"], ["--get", "--form"], ["--get", "--verify"],
+                                   ["--get", "--retry", "1s"]])
+def test_get_excludes_uploads(load, words):
+    paths = [SAMPLES] if words == ["--get"] else []
+    done = load(*words, "http://127.0.0.1:1/", *paths)
+    assert done.status == 2 and "--get" in done.errors
 
 
 @pytest.mark.parametrize("kind, error", [
