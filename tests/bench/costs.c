@@ -2,12 +2,14 @@
  * costs.c - measures the costs of tests/world/costs.h, but for `visit`, which is the rest of a
  * hand-over of tests/bench/synthetic.c (scripts/experiments/simulation.py).
  *
- * usage: costs [threads]
+ * usage: costs [threads|model]
  * threads: those of user-level threads instead: a switch, the making and freeing of one that runs
  * once, and the same of a thread of the kernel.
+ * model: those of the events of scripts/experiments/cost_model.py instead.
  *
  * Prints one JSON object, in ns of CPU time. Each is the least of some repetitions, so that other
- * programs matter little; times of waking another thread are medians.
+ * programs matter little; times of waking another thread are medians. With `model` each is the
+ * median of the repetitions, and its interval of 95 %.
  */
 #include <math.h>
 #include <pthread.h>
@@ -17,12 +19,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/coroutine.h"
+#include "base/pool.h"
+#include "base/reactor.h"
 #include "conf/conf.h"
 #include "sched/core/graph.h"
 #include "sched/core/push.h"
@@ -253,11 +258,13 @@ static double median(double *values)
 	return values[ROUND_TRIPS / 2];
 }
 
+static double writes[ROUND_TRIPS]; /* of the last hand_over() */
+
 /* Returns the time from a write to the return of the other thread's read, on that CPU, which has
  * waited for that long. *write_ns: how long the write took. */
 static double hand_over(unsigned cpu, uint64_t waited_ns, double *write_ns)
 {
-	static double whole[ROUND_TRIPS], writes[ROUND_TRIPS];
+	static double whole[ROUND_TRIPS];
 	struct pair p = { .ask = eventfd(0, 0), .answer = eventfd(0, 0), .cpu = cpu };
 	pthread_t other;
 	uint64_t value;
@@ -406,7 +413,213 @@ static void print_thread_costs(void)
 	coroutine_fini(&other);
 }
 
-/* ---- all ---- */
+/* ---- events of the cost model ---- */
+
+#define WATCHED 50 /* descriptors, as many as the clients of the experiment */
+#define PAGES 64
+#define RESPONSE_BYTES (16 << 10)
+#define SWITCHES 30
+
+static struct {
+	struct reactor *reactor;
+	struct reactor_watch watch[WATCHED];
+	int fd[WATCHED];
+	char *pages;
+	long page_size;
+	struct stage_queue back;
+} model;
+
+static void on_readable(void *arg)
+{
+	(void)arg;
+}
+
+static bool begin_model(void)
+{
+	model.page_size = sysconf(_SC_PAGESIZE);
+	model.pages = mmap(NULL, PAGES * (size_t)model.page_size, PROT_READ | PROT_WRITE,
+	                   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	model.reactor = reactor_new();
+	if (model.pages == MAP_FAILED || !model.reactor || stage_queue_init(&model.back, CALLS))
+		return false;
+	madvise(model.pages, PAGES * (size_t)model.page_size, MADV_NOHUGEPAGE);
+	for (unsigned i = 0; i < WATCHED; i++) {
+		model.fd[i] = eventfd(0, 0);
+		if (model.fd[i] < 0 ||
+		    reactor_watch_init(&model.watch[i], model.reactor, model.fd[i], false,
+		                       on_readable, NULL) ||
+		    reactor_watch_on(&model.watch[i]))
+			return false;
+	}
+	coroutine_init_self(&self);
+	return true;
+}
+
+static void call_page(unsigned i)
+{
+	if (i == 0)
+		madvise(model.pages, PAGES * (size_t)model.page_size, MADV_DONTNEED);
+	model.pages[i * (size_t)model.page_size] = 1;
+}
+
+static void call_buffer(unsigned i)
+{
+	(void)i;
+	pool_put(pool_get(RESPONSE_BYTES));
+}
+
+static void call_poll(unsigned i)
+{
+	(void)i;
+	reactor_run(model.reactor, false);
+}
+
+static void call_push_and_pop(unsigned i)
+{
+	call_push(i);
+	call_pop(i);
+}
+
+static void *push_back(void *arg)
+{
+	struct event *ev;
+
+	(void)arg;
+	bind_to(1);
+	for (unsigned i = 0; i < CALLS * REPETITIONS; i++) {
+		while (!(ev = stage_queue_pop(&own.queue, false, 0)))
+			continue;
+		stage_queue_push(&model.back, ev, false);
+	}
+	return NULL;
+}
+
+/* There and back. */
+static void call_hand_over(unsigned i)
+{
+	call_push(i);
+	while (!stage_queue_pop(&model.back, false, 0))
+		continue;
+}
+
+static void *keep_busy(void *arg)
+{
+	bind_to(1);
+	while (!atomic_load((_Atomic bool *)arg))
+		continue;
+	return NULL;
+}
+
+/* Prints the median of the values and its interval of 95 %, whose ranks are those of a binomial
+ * distribution. Returns the median. */
+static double print_median(const char *name, double *values, unsigned n, double less, double share)
+{
+	unsigned half = (unsigned)ceil(0.98 * sqrt(n));
+
+	qsort(values, n, sizeof *values, compare);
+	printf("\"%s\":[%.1f,%.1f,%.1f]", name, share * (values[n / 2] - less),
+	       share * (values[n / 2 - half] - less), share * (values[n / 2 + half] - less));
+	return values[n / 2];
+}
+
+static uint64_t process_cpu_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
+}
+
+/* Prints the CPU time of all threads in a call. */
+static double print_calls(const char *name, void (*call)(unsigned), unsigned calls, double less,
+                          double share)
+{
+	double values[REPETITIONS];
+
+	for (unsigned i = 0; i < REPETITIONS; i++) {
+		uint64_t begin_ns = process_cpu_ns();
+
+		for (unsigned k = 0; k < calls; k++)
+			call(k);
+		values[i] = (double)(process_cpu_ns() - begin_ns) / calls;
+	}
+	double ns = print_median(name, values, REPETITIONS, less, share);
+
+	putchar(',');
+	return ns;
+}
+
+/* A creation is that of Demsky 4.4: the making, the running, and the joining of a thread whose
+ * function is empty. The one of a user-level thread lacks its two switches. */
+static void print_creations(void)
+{
+	double switches_ns;
+
+	print_calls("kernel_thread", call_kernel_thread, 50, 0, 1);
+	if (coroutine_init(&other, 64 << 10, bounce, NULL))
+		abort();
+	switches_ns = print_calls("user_switch", call_switch, CALLS, 0, 0.5);
+	coroutine_fini(&other);
+	print_calls("user_thread", call_coroutine, 200, switches_ns, 1);
+}
+
+/* A wake-up is a write to the eventfd of a thread on another core, and that thread's read. The core
+ * is busy, as under load. */
+static void print_wake(double syscall_ns)
+{
+	static _Atomic bool is_over;
+	pthread_t busy;
+	double write_ns;
+
+	if (pthread_create(&busy, NULL, keep_busy, &is_over) != 0)
+		abort();
+	hand_over(1, 0, &write_ns);
+	atomic_store(&is_over, true);
+	pthread_join(busy, NULL);
+	print_median("wake", writes, ROUND_TRIPS, -syscall_ns, 1);
+	putchar(',');
+}
+
+/* A switch is what a hand-over on one core takes beyond a write and a read. */
+static void print_switch(double syscall_ns)
+{
+	double values[SWITCHES], write_ns;
+
+	for (unsigned i = 0; i < SWITCHES; i++) {
+		uint64_t begin_ns = process_cpu_ns();
+
+		hand_over(0, 0, &write_ns);
+		values[i] = (double)(process_cpu_ns() - begin_ns) / (2 * ROUND_TRIPS);
+	}
+	print_median("kernel_switch", values, SWITCHES, 2 * syscall_ns, 1);
+	printf("}\n");
+}
+
+static void print_model_costs(void)
+{
+	pthread_t thread;
+	double poll_ns;
+
+	putchar('{');
+	print_creations();
+	print_calls("page", call_page, PAGES, 0, 1);
+	print_calls("buffer", call_buffer, CALLS, 0, 1);
+	print_calls("hand_over", call_push_and_pop, CALLS, 0, 1);
+	if (pthread_create(&thread, NULL, push_back, NULL) != 0)
+		abort();
+	/* Both threads spin, there and back. */
+	print_calls("hand_over_far", call_hand_over, CALLS, 0, 0.25);
+	pthread_join(thread, NULL);
+	poll_ns = print_calls("poll", call_poll, CALLS, 0, 1);
+	for (unsigned i = 0; i < WATCHED; i++)
+		if (write(model.fd[i], &(uint64_t){ 1 }, sizeof(uint64_t)) < 0)
+			abort();
+	print_calls("poll_ready", call_poll, CALLS / 10, poll_ns, 1.0 / WATCHED);
+	double syscall_ns = print_calls("syscall", call_syscall, CALLS, 0, 1);
+
+	print_wake(syscall_ns);
+	print_switch(syscall_ns);
+}
 
 static const struct {
 	const char *name;
@@ -435,6 +648,12 @@ int main(int argc, char **argv)
 	if (!begin_graph())
 		return EXIT_FAILURE;
 	bind_to(0);
+	if (argc == 2 && strcmp(argv[1], "model") == 0) {
+		if (!begin_model())
+			return EXIT_FAILURE;
+		print_model_costs();
+		return EXIT_SUCCESS;
+	}
 	for (size_t i = 0; i < COUNT_OF(calls); i++)
 		printf("%s\"%s\":%.1f", i ? "," : "{", calls[i].name,
 		       calls[i].share * least(calls[i].call));
