@@ -25,7 +25,8 @@ import machine
 import run
 import worktree
 
-POLICIES = ("drain", "cohort", "mg1", "srpt", "dbr", "color", "seda", "thread-per-connection")
+POLICIES = ("drain", "cohort", "mg1", "srpt", "dbr", "color", "seda", "thread-per-connection",
+            "user-threads")
 FLOOD, VICTIM = "192.0.2.2", "192.0.2.3"  # clients, as a trusted proxy names them
 CONNECTIONS = 30
 SMALL = machine.ROOT / "data" / "sample" / "lake.jpg"

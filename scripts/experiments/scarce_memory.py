@@ -20,7 +20,7 @@ import run
 import worktree
 import shedding
 
-POLICIES = ("drain", "cohort", "srpt", "dbr", "color")
+POLICIES = ("drain", "cohort", "srpt", "dbr", "color", "user-threads")
 SAMPLE = machine.ROOT / "data" / "sample" / "lake.jpg"
 SIZES = ((2400, 1600), (1200, 800), (600, 400))
 CONNECTIONS = 32

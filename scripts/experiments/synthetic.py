@@ -17,7 +17,7 @@ PARTS = "bottleneck", "gates", "ring", "threads"
 # Gordon's search engine has 15 stages, of which the one that combines sets has most of the work.
 STAGES, EVENTS, BOTTLENECK_US, IDLE_US = 15, 256, 200, 1
 NORMAL, UNDERTHREADED, OVERTHREADED = "normal", "underthreaded", "overthreaded"
-POLICIES = ("drain", "cohort", "mg1", "srpt", "dbr", "color", "seda")
+POLICIES = ("drain", "cohort", "mg1", "srpt", "dbr", "color", "user-threads", "seda")
 QUANTA_US = (200, 1000, 5000)  # of a visit, with cohort: each stage gets its turn after that
 TITLE, TERM, TERMS = range(3)  # his paths; the last one meets the bottleneck
 
