@@ -11,6 +11,7 @@ import itertools
 import math
 import statistics
 
+import architectures
 import caches
 import cutoff
 import results as r
@@ -448,4 +449,6 @@ def verdicts(results):
         out += [_claim(text, [(words, _misses(results, a, b, kinds), region)
                               for words, kinds in of.items()])
                 for text, a, b, of, region in CACHE_CLAIMS]
+    if results.of(architectures.PART):
+        out += [_claim(*each) for each in architectures.claims(results)]
     return out + [drain_is_best(results, workload) for workload in workloads]

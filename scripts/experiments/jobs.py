@@ -3,6 +3,7 @@
 import math
 
 import addresses
+import architectures
 import bursts
 import caches
 import cutoff
@@ -116,12 +117,13 @@ PARTS = {"policies": (_policies, math.inf), "batching": (_batching, math.inf),
          "ring": (synthetic.ring, synthetic.ROUNDS),
          "threads": (synthetic.threads, synthetic.ROUNDS),
          "addresses": (addresses.jobs, addresses.ROUNDS),
+         "architectures": (architectures.jobs, math.inf),
          "caches": (caches.jobs, caches.ROUNDS),
          "simulation": (simulation.jobs, simulation.ROUNDS),
          "cores": (simulation.cores_jobs, simulation.MANY_ROUNDS)}
 COMPARED = "policies", "batching", "layouts"
 # Measured by themselves: the caches are simulated, and need no night; the controllers need one.
-OTHER_PARTS = "addresses", "caches", "simulation", "cores"
+OTHER_PARTS = "addresses", "architectures", "caches", "simulation", "cores"
 USUAL_PARTS = tuple(name for name in PARTS if name not in OTHER_PARTS)
 
 

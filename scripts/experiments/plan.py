@@ -82,10 +82,12 @@ def pools_for(count):
 
 
 def configurations(names=()):
-    """Returns the configurations in conf/, or those of these names, in the order of file names.
-    darkroomd.ini is left out, since it equals drain.ini."""
-    found = {path.stem: Configuration(path) for path in sorted((ROOT / "conf").glob("*.ini"))
+    """Returns the configurations in conf/, or those of these names there and in conf/experiments/,
+    in the order of file names. darkroomd.ini is left out, since it equals drain.ini."""
+    found = {path.stem: Configuration(path) for path in (ROOT / "conf").glob("*.ini")
              if path.stem != "darkroomd"}
+    found |= {path.stem: Configuration(path) for path in (ROOT / "conf" / "experiments").glob("*.ini")
+              if path.stem in names}
     found[POOLS_FOR_CORES] = Configuration(ROOT / "conf" / "seda.ini", POOLS_FOR_CORES,
                                            pools_for(cores()))
     unknown = [name for name in names if name not in found]

@@ -5,6 +5,7 @@ import math
 import statistics
 import subprocess
 
+import architectures
 import cutoff
 import results as r
 import simulation
@@ -13,9 +14,9 @@ import synthetic
 from plan import PER_CONNECTION, PER_CORE, POOLS, class_of
 
 COLOURS = {PER_CORE: "#3b76af", POOLS: "#d9822b", PER_CONNECTION: "#7d7d7d"}
-# Of the eight policies and two oracles.
+# Of the nine policies and two oracles.
 LINES = ("#1f4e79", "#3b76af", "#7aa6d6", "#2a9d8f", "#8ab17d", "#6a4c93", "#d9822b", "#7d7d7d",
-         "#000000", "#c1121f")
+         "#b5838d", "#000000", "#c1121f")
 POINTS = (r.THROUGHPUT, r.P90, r.CPU_USE)
 
 STYLE = """set terminal svg size {width},{height} dynamic noenhanced \
@@ -227,6 +228,16 @@ def cores(results, path):
     overlays("p99 of the slowdown, simulated", panels, path, "load", (0, "top left"), columns=3)
 
 
+def of_architectures(results, by, path):
+    """Draws the CPU time of a request by connections, or the slowdown by load."""
+    by_connections, by_load = architectures.panels(results, LINES)
+    if by == "load":
+        overlays("Slowdown", by_load, path, "load", (0, "top left"))
+    else:
+        overlays("CPU us per request", by_connections, path, "connections", (0, "top left"),
+                 (1, 10, 100, 1000, 10000))
+
+
 def controllers(results, name, path):
     """Draws queue, threads and batch of the first round over time, in a panel each."""
     line = min((line for line in results.of("bursts") if line["name"] == name),
@@ -257,6 +268,10 @@ def _plots(results):
         yield "gates.svg", "Cohorts of up to 1,000 events", lambda path: gates(results, path)
     if results.of("cores"):
         yield "cores.svg", "Slowdown on virtual cores", lambda path: cores(results, path)
+    if results.of(architectures.PART):
+        for by, title in (("connections", "CPU time of a request"), ("load", "Slowdown")):
+            yield (f"architectures-{by}.svg", f"{title} by {by}, by architecture",
+                   lambda path, by=by: of_architectures(results, by, path))
     for name in sorted({line["name"] for line in results.of("bursts")}):
         yield (f"bursts-{name.replace(' ', '-')}.svg", f"Queues and pools under bursts, {name}",
                lambda path, name=name: controllers(results, name, path))

@@ -3,6 +3,7 @@
 import re
 import statistics
 
+import architectures
 import claims
 import cutoff
 import machine
@@ -113,6 +114,20 @@ def _parts(results):
              "that the generator left. The ratio is of the rates of refusal. The rare client asks for "
              "about a 600th of the machine. The target is 1 s.",
              tables.addresses),
+            ("architectures", "Architectures side by side",
+             "One program with the same stages, sockets and pictures under each architecture, which "
+             "answers when the files are stored. The file of each is in conf or conf/experiments. A "
+             f"thread for each connection serves at most {architectures.THREADS} of them, so it has "
+             "no figures beyond. Server and generator share the cores: requests/s say how much both "
+             "can do, and CPU time is the server's alone, with that of accepting the connections. The "
+             f"dataset is a sample of {architectures.FILES} pictures. Slowdown is since a request was "
+             "due, over its time alone on an idle server; a load of 1 is what drain answers in a "
+             "closed loop. An idle connection has had one answer; of an upload half has come. Memory "
+             "is RssAnon, so that of the kernel's sockets is not in it. The last table has a memory "
+             f"budget of {architectures.BUDGET}B, and ratios with the order by resources to without. It cannot be told "
+             "here what waiting for a disk changes, since all files are in memory, nor what more than "
+             f"{results.machine.get('cores')} cores change.",
+             architectures.tables),
             ("bottleneck", "One bottleneck on one of three paths",
              "Gordon's search engine (4.3, tables 4.9 to 4.11) without its pages: 15 stages that spin, "
              f"of which the one that combines the sets of several terms takes "

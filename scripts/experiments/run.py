@@ -156,18 +156,10 @@ class Bench:
         """Runs the load generator. Returns its report, with the CPU time of other programs, and one
         row for each request. Fails if a request fails, or the run breaks an invariant."""
         rows = daemon.directory / "requests.csv"
-        command = [ROOT / "build" / "darkroom-load", "--json", "--quiet", "--csv",
-                   rows, "--server-pid", daemon.process.pid, *arguments, daemon.url + "/images",
-                   files or self.files]
         stored = daemon.stats()["images"]["stored"]
         before, cpu_s = busy_s() - children_cpu_s(), daemon.cpu_s()
-        bind = (lambda: os.sched_setaffinity(0, self.load_cpus)) if self.load_cpus else None
-        done = subprocess.run([str(part) for part in command], capture_output=True, text=True,
-                              preexec_fn=bind)
-        if done.returncode != 0:
-            raise Failed(f"darkroom-load ended with status {done.returncode}: "
-                         f"{done.stderr}{done.stdout[:2000]}")
-        report = json.loads(done.stdout)
+        report = self.generate(daemon, "--csv", rows, *arguments, daemon.url + "/images",
+                               files or self.files)
         stats = daemon.wait_until_idle()
         report["stored_s"] = 1e-9 * (stats["images"]["last_stored_ns"]
                                      - report["start_monotonic_ns"])
@@ -179,6 +171,18 @@ class Bench:
         invariants.check_cpu(report["cpu_s"], max(report["makespan_s"], report["stored_s"]),
                              self.server_cores())
         return report, rows
+
+    def generate(self, daemon, *arguments):
+        """Runs the load generator. Returns its report. Fails if a request fails."""
+        command = [ROOT / "build" / "darkroom-load", "--json", "--quiet", "--server-pid",
+                   daemon.process.pid, *arguments]
+        bind = (lambda: os.sched_setaffinity(0, self.load_cpus)) if self.load_cpus else None
+        done = subprocess.run([str(part) for part in command], capture_output=True, text=True,
+                              preexec_fn=bind)
+        if done.returncode != 0:
+            raise Failed(f"darkroom-load ended with status {done.returncode}: "
+                         f"{done.stderr}{done.stdout[:2000]}")
+        return json.loads(done.stdout)
 
     def server_cores(self):
         return len(self.cpus) or cores()

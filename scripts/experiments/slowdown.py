@@ -16,7 +16,8 @@ from job import Job
 from machine import ROOT
 from plan import PAPER_SERVER, configurations
 
-POLICIES = ("drain", "cohort", "mg1", "srpt", "dbr", "color", "seda", "thread-per-connection")
+POLICIES = ("drain", "cohort", "mg1", "srpt", "dbr", "color", "seda", "thread-per-connection",
+            "user-threads")
 LOADS = (0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 1.0, 1.2, 1.4)
 BURST_LOADS = (0.5, 0.7, 0.9, 1.2)  # those of LOADS that are measured with bursts too
 ROUNDS = 3
@@ -74,11 +75,13 @@ def _arguments(arrivals, rate, seconds):
         for word in ("--spike", f"{factor}:{1000 * length:.0f}@{(i + 0.5) * period:.3f}s"))]
 
 
-def measure(options, bench, configuration, arrivals, load, number, extra=()):
-    """Returns the slowdown of one run, and that of the oracles. extra: settings of the daemon."""
+def measure(options, bench, configuration, arrivals, load, number, extra=(), graph=GRAPH,
+            seconds=0):
+    """Returns the slowdown of one run, and that of the oracles. extra, graph: settings of the
+    daemon. seconds: of the run; 0 for that of the options."""
     capacity, alone = _alone(options, bench)
-    rate, seconds = load * capacity, options.run_s or 2
-    settings, connections = [*GRAPH, f"limits.connections={CONNECTIONS + 16}",
+    rate, seconds = load * capacity, seconds or options.run_s or 2
+    settings, connections = [*graph, f"limits.connections={CONNECTIONS + 16}",
                              "limits.body_timeout=10m", *extra], CONNECTIONS
     if configuration.policy == "thread-per-connection":
         settings.append(f"scheduler.threads={THREADS}")
@@ -95,6 +98,7 @@ def measure(options, bench, configuration, arrivals, load, number, extra=()):
     due = [float(row["intended"]) for row in rows]
     services = [alone[pathlib.Path(row["file"]).name] for row in rows]
     times = [float(row["done"]) - at for row, at in zip(rows, due)]
+    slowdowns = [time / service for time, service in zip(times, services)]
     bounds = class_bounds(alone.values())
     cores = bench.server_cores()
     scale = cores / capacity / (sum(alone.values()) / len(alone))
@@ -103,8 +107,7 @@ def measure(options, bench, configuration, arrivals, load, number, extra=()):
             "rate_per_s": rate, "requests": len(rows), "bounds_ms": [1e3 * x for x in bounds],
             "cpu_ms_per_image": 1e3 * report["cpu_s"] / len(rows),
             "events_per_image": events / len(rows),
-            "slowdown": by_class([time / service for time, service in zip(times, services)],
-                                 services, bounds),
+            "slowdown": by_class(slowdowns, services, bounds), "all": percentiles(slowdowns),
             **{key: by_class([(end - at) / own for end, at, own in zip(
                 simulate(due, work, cores), due, work)], services, bounds)
                for key, simulate in (("srpt", srpt), ("ps", processor_sharing))}}
@@ -126,16 +129,19 @@ def class_bounds(times):
 
 
 def by_class(slowdowns, services, bounds):
-    """Returns the number and the percentiles of each class. A percentile without a request beyond
-    it is None: the 99.9th needs 1,000 requests."""
-    out = {}
-    for place, name in enumerate(CLASSES):
-        own = sorted(value for value, service in zip(slowdowns, services)
-                     if sum(service >= bound for bound in bounds) == place)
-        out[name] = {"n": len(own), **{
-            key: own[int(share * len(own))] if len(own) * (1 - share) >= 1 else None
-            for key, share in PERCENTILES.items()}}
-    return out
+    """Returns the number and the percentiles of each class."""
+    return {name: percentiles(value for value, service in zip(slowdowns, services)
+                              if sum(service >= bound for bound in bounds) == place)
+            for place, name in enumerate(CLASSES)}
+
+
+def percentiles(slowdowns):
+    """Returns the number and the percentiles. A percentile without a request beyond it is None: the
+    99.9th needs 1,000 requests."""
+    own = sorted(slowdowns)
+    return {"n": len(own), **{
+        key: own[int(share * len(own))] if len(own) * (1 - share) >= 1 else None
+        for key, share in PERCENTILES.items()}}
 
 
 def names(lines):

@@ -25,7 +25,9 @@ EXPECTED = {"lowest 90th": [0.32, 0.25, 4.0, 0.31, 0.53],
             "SEDA with a thread per core": [661.13 / 912.89],
             "policies are within 2 % of color": [795.77 / 921.98, 883.80 / 921.98],
             "Welsh's 5.1 us": [5.1, 10.0, 2001.0], "median response time of cohort": [20.0]}
-ABOVE, BELOW, ALIKE = (1, math.inf), (0, 1), (0.98, round(1 / 0.98, 12))  # where a ratio must be
+# Where a ratio must be.
+ABOVE, BELOW = (1, math.inf), (0, 1)
+ALIKE, ALIKE_5, ALIKE_1 = ((low, round(1 / low, 12)) for low in (0.98, 0.95, 0.99))
 CORE, POOLS = {"mg1", "cohort", "srpt", "cohort-stacks"}, {"seda", "seda-malloc"}
 # Title of a column: key of the raw results, and unit.
 COLUMNS = {"Throughput, MB/s": ("input_bytes_per_s", 1e6), "Makespan, s": ("makespan_s", 1),
@@ -39,6 +41,9 @@ RATIOS = {"throughput": "input_bytes_per_s", "90th percentile": "p90_ms",
           "99th percentile": "p99_ms", "CPU per image": "cpu_ms_per_image"}
 SPENT = {"looks": ("look", "scan"), "contended words": ("line",),
          "waking": ("wake", "wake_send", "doze_wake", "doze_send", "context")}
+CLOSED = {"Requests/s": lambda row: row["answered"] / row["seconds"],
+          "CPU us per request": lambda row: row["cpu_ns"] / 1000 / row["answered"],
+          "p99, ms": lambda row: row["p99_ms"]}
 VIRTUAL = "rounds_per_s", "p50_us", "p90_us", "p99_us"
 WITHOUT_DAEMON = {"bottleneck", "gates", "ring", "threads", "simulation", "cores", "disturbed"}
 KINDS = {"Events of a visit": "cohorts", "Layout": "layouts"}
@@ -205,9 +210,12 @@ class Report:
     def check_rows(self):
         """Checks the figures of a row with each other, and that its clock is possible."""
         for row in self.rows:
+            where = f"round {row['round'] + 1} of {row['kind']}, {row['name']}"
+            seconds = row.get("seconds", 0) if row.get("measured") == "closed" else math.inf
+            if row.get("cpu_ns", 0) / 1e9 > self.machine["cores"] * seconds + 0.1:
+                self.faults.append(f"{where}: more CPU time than the machine has")
             if "answered_s" not in row:
                 continue
-            where = f"round {row['round'] + 1} of {row['kind']}, {row['name']}"
             for key, want in (("responses_per_s", row["images"] / row["makespan_s"]),
                               ("cpu_ms_per_image", 1000 * row["cpu_s"] / row["images"])):
                 if not math.isclose(row[key], want, rel_tol=5e-4):
@@ -275,6 +283,9 @@ class Report:
     def row(self, head, name, workload):
         """Returns the expected numbers of the cells of a row, each a list, or None for words."""
         first = head[0]
+        if first.endswith(", connections") or first.startswith(
+                ("Slowdown, ", "Memory", "Order by resources")):
+            return self.architecture(head, name)
         if first == "Configuration" and "MB/s, median" in head:
             return self.throughput(name, workload)
         if first == "Configuration" and "most events waiting" in head:
@@ -316,6 +327,68 @@ class Report:
                     *(spread([row[key] for row in rows]) for key in ("p50_us", "p99_us"))]
         rows = self.of(KINDS.get(first, "policies"), name, workload)
         return [self.cell(rows, title) for title in head[1:]]
+
+    def architecture(self, head, name):
+        first, *columns = head
+        if first == "Memory":
+            rows = self.of("architectures", f"{name}, memory")
+            return [figures for key in ("idle", "active") for figures in (
+                [rows[0][key]["connections"]],
+                spread([row[key]["bytes"] / 1024 / row[key]["connections"] for row in rows]))]
+        if first == "Order by resources":
+            waits = [spread([row["waited"] for row in self.of(
+                "architectures", f"{name}, scarce memory, {word}")]) for word in ("no", "yes")]
+            return [*(self.by_resources(name, key).figures() for key in (
+                "goodput", "p50_s", "p90_s", "rss", "pool")), *waits]
+        if first.endswith(", load"):
+            out = []
+            for load in columns:
+                values = [row["all"][first.split(", ")[1]]
+                          for row in self.of("architectures", f"{name}, load {load}")]
+                out.append([] if None in values or not values else Ratio(values).figures())
+            return out
+        figure = next(figure for figure in CLOSED if first.startswith(f"{figure}, "))
+        workload = first.removeprefix(f"{figure}, ").removesuffix(", connections")
+        rows = [self.of("architectures", f"{name}, {workload}", int(count)) for count in columns]
+        return [spread([CLOSED[figure](row) for row in of]) if of else [] for of in rows]
+
+    def by_resources(self, name, key):
+        return self.ratio(*(f"{name}, scarce memory, {word}" for word in ("yes", "no")), key,
+                          "architectures")
+
+    def of_architectures(self, claim, words):
+        """Returns the ratio of a claim on architectures, and where it must be; or None."""
+        left, _, right = words.partition(" : ")
+
+        def closed(a, b, workload, count, of=CLOSED["Requests/s"]):
+            return self.ratio(f"{a}, {workload}", f"{b}, {workload}", of, "architectures", count)
+        cpu = CLOSED["CPU us per request"]
+        if claim.startswith("At 100 connections user-level"):
+            return closed("user-threads", "event-loop", words, 100), (0.98, math.inf)
+        if "AMPED" in claim:
+            return closed("amped", "event-loop", "GET of a variant", int(words.split()[0])), (
+                0.98, math.inf)
+        if found := re.search(r"within 5 % .* at (\d+) connections: (.*)\.", claim):
+            return closed(left, right, found[2], int(found[1]), cpu), ALIKE_5
+        if claim.startswith("User-level threads need"):
+            return closed("user-threads", "drain", "dataset", int(words.split()[0]), cpu), ALIKE_1
+        if claim.startswith("With 10,000 connections"):
+            of = [{row["round"]: row["answered"] / row["seconds"] for row in self.of(
+                "architectures", words, count)} for count in (10000, 100)]
+            return Ratio([of[0][k] / of[1][k] for k in sorted(of[0].keys() & of[1].keys())]), (
+                0.8, math.inf)
+        if claim.startswith("An idle connection"):
+            of = [{row["round"]: row["idle"]["bytes"] / 1024 / row["idle"]["connections"]
+                   for row in self.of("architectures", f"{name}, memory")}
+                  for name in ("user-threads", "drain")]
+            return Ratio([of[0][k] / (of[1][k] + 3) for k in sorted(of[0].keys() & of[1].keys())]), BELOW
+        if "lowest median slowdown" in claim:
+            load = words.rpartition(" at ")[2]
+            return self.ratio(f"{left}, load {load}", f"drain, load {load}",
+                              lambda row: row["all"]["p50"], "architectures"), ABOVE
+        if "order by resources" in claim:
+            return self.by_resources(words, "goodput"), ABOVE
+        return None
 
     def ratio_to_real(self, rows, key):
         return Ratio([row["virtual"][key] / row["real"][key] for row in rows])
@@ -561,13 +634,15 @@ class Report:
             return ends[0], math.inf
         if text.startswith("below"):
             return 0, ends[0]
-        return ALIKE if ends == [0.98, 1.02] else None
+        return {0.98: ALIKE, 0.95: ALIKE_5, 0.99: ALIKE_1}[ends[0]]
 
     def comparison(self, claim, words):
         """Returns the ratio that the words of a claim name, and where it must be."""
         at = re.search(r"at (\d+) connections", claim)
         workload = int(at[1]) if at else None
         left, _, right = words.partition(" : ")
+        if found := self.of_architectures(claim, words):
+            return found
         if "geometric means" in claim:
             left, right = left.split(", "), right.split(", ")
             measured = {row["name"] for row in self.of("policies", None, workload)

@@ -248,7 +248,8 @@ def test_what_decides_no_claim_has_fewer_rounds():
 
 @pytest.mark.parametrize("arguments", [
     "policies --connections 16", "slowdown --rounds 1", "batching", "layouts",
-    "overload", "addresses --configurations backlog --rounds 3", "cohorts", "cutoff", "bursts",
+    "overload", "addresses --configurations backlog --rounds 3", "cohorts",
+    "architectures --rounds 4 --run-seconds 0.7 --warm-up 0.2 --scale 0.05", "cutoff", "bursts",
     "bottleneck", "gates", "ring", "threads", "caches"])
 def test_each_plot_can_be_repeated_within_an_hour(arguments):
     done = subprocess.run(["/usr/bin/python3", ROOT / "scripts" / "experiments", "--plan",

@@ -5,6 +5,7 @@ import json
 import random
 import re
 
+import architectures
 import cutoff
 import plan
 import pytest
@@ -84,6 +85,29 @@ class Made:
                 **({"recovery_s": 0.5, "recovery_services": self.near(40), "normal_after_s": 0}
                    if loop == "jump" else {"rare_refused_in_a_row": self.rng.randrange(3)})}
 
+    def architectures(self):
+        """A thread for each connection serves few of them."""
+        all_names = architectures.NAMES
+        for workload, counts in architectures.WORKLOADS.items():
+            for count in counts:
+                self.add("architectures", [f"{name}, {workload}" for name in all_names
+                                           if count < 64 or name != architectures.PER_CONNECTION],
+                         lambda _: {"measured": "closed", "answered": self.rng.randrange(900, 1100),
+                                    "seconds": self.near(1.0), "cpu_ns": self.near(1e9),
+                                    "p99_ms": self.near(7.0)}, count)
+        self.add("architectures", [f"{name}, load {load:g}" for name in all_names
+                                   for load in architectures.LOADS], lambda name: {
+            "all": {"p50": self.near(4), "p99": None if "0.1" in name else self.near(20)}}, 0)
+        self.add("architectures", [f"{name}, memory" for name in all_names], lambda _: {
+            key: {"connections": 999, "bytes": self.near(5e6)} for key in ("idle", "active")}, 0)
+        self.add("architectures", [f"{name}, scarce memory, {word}" for name in architectures.SCARCE
+                                   for word in ("no", "yes")], lambda _: {
+            **self.plain("goodput", "p50_s", "p90_s", "rss", "pool"),
+            "waited": self.rng.randrange(99)}, 0)
+        for row in self.rows:
+            if row["kind"] == "architectures":
+                row["architecture"] = row["name"].partition(", ")[0]
+
     def caches(self, _):
         return {"images": 47, "sizes": {"LL": "2097152,16,64"},
                 "events_per_visit": dict.fromkeys(recompute.STAGES, self.near(5)),
@@ -130,6 +154,7 @@ class Made:
         for count in (1, 64):
             self.add("threads", [f"{count} threads"], lambda _: {**self.plain(
                 "tasks_per_s", "cpu_ns", "p50_us", "p99_us"), "tasks": 100}, count)
+        self.architectures()
         self.add("caches", ["cohort", "cohort, single events", "drain"], self.caches)
         self.add("simulation", [f"{policy}, {name}" for policy in ("drain", "seda")
                                 for name in simulation.WORKLOADS], lambda _: {

@@ -379,30 +379,6 @@ def test_requests_of_a_get(begin, store):
     assert two.get(small).status == two.get(large).status == two.get(image["url"]).status == 404
 
 
-@pytest.mark.parametrize("budget, least, most", [("16M", 1, 80), ("1G", 100, 150)])
-def test_heads_are_kept_within_the_budget(begin, store, budget, least, most):
-    """At most a 64th of limits.memory_budget. A GET of a large file is two requests without its head."""
-    image = begin(*LARGE).image(PHOTO)
-    daemon = begin(f"limits.memory_budget={budget}", "limits.body_bytes=4M")
-    content = stored(store)[image["id"]]
-    made = [f"01K{i:05d}0000000000000{i * 7919 % 100003:05d}" for i in range(150)]
-    with store.lock:
-        for ident in made:
-            store.objects["a/b/" + s3_image.key_of(ident)] = (
-                s3_image.renamed(content, image["id"], ident), {}, time.time())
-
-    def known():
-        with store.lock:
-            store.requests.clear()
-        for ident in made:
-            assert daemon.get(f"/images/{ident}/huge.jpg").status == 200
-        with store.lock:
-            return 300 - len([key for _, key in store.requests if key.startswith("a/b/image/")])
-
-    assert known() == 0
-    assert least <= known() <= most
-
-
 def test_order_of_a_list(begin, store):
     """Keys are spread, and lists are by time. Several pages of each shard are merged."""
     daemon = begin("server.public_list=yes")

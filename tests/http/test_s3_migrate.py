@@ -137,17 +137,15 @@ def test_an_interrupted_command_is_repeated(make, migrate, store, method, part):
     assert copies(store) == objects and not former(store)
 
 
-@pytest.mark.parametrize("how", ["changed", "lost", "another"])
-def test_a_damaged_image_is_left_and_can_be_removed(begin, make, migrate, store, how):
+@pytest.mark.parametrize("is_lost", [False, True])
+def test_a_damaged_image_is_left_and_can_be_removed(begin, make, migrate, store, is_lost):
     images, objects = make(3)
     bad = images[1]
     key = f"a/b/file/{bad['id']}/medium.jpg"
     with store.lock:
         data, *rest = store.objects.pop(key)
-        if how == "changed":
+        if not is_lost:
             store.objects[key] = (data[:-1] + bytes([data[-1] ^ 1]), *rest)
-        elif how == "another":  # a sound file, of the same image
-            store.objects[key] = store.objects[key.replace("medium", "thumb")]
     left = [key for key in former(store) if bad["id"] in key]
     process = migrate()
     out, err = process.communicate(timeout=120)

@@ -245,40 +245,6 @@ def test_no_node_serves_what_it_remembers_of_a_removed_image(begin):
     assert is_gone(two, image)
 
 
-def test_no_node_serves_a_removed_image_after_a_pause_of_the_store(begin, store):
-    """B has served the image. The store stands still while A removes it and B is asked again."""
-    one, two = begin(), begin()
-    image = one.image(SMALL)
-    check_stored(two, image)
-    store.fault = lambda method, key: Fault(delays=60)
-    before = len(store.requests)
-    removal = Asked(remove, one, image)
-    reads = [Asked(two.get, variant["url"]) for variant in image["variants"].values()]
-    assert eventually(lambda: sum("/image/" in key for _, key in store.requests[before:]) > len(reads))
-    store.release()
-    assert removal.result().status in (204, 503)
-    assert eventually(lambda: remove(one, image).status in (204, 404))
-    assert is_gone(one, image) and is_gone(two, image)
-    assert {read.result().status for read in reads} <= {200, 404, 503}
-    assert is_gone(two, image)
-
-
-def test_an_end_that_is_cut_leaves_a_whole_image(begin, store):
-    """A is killed at the tombstone of an image that has ended. B ends it later."""
-    one = begin("store.sweep_interval=100ms")
-    image = one.image(SMALL, headers=[("X-Expires-After", "1")])
-    whole = stored(store)
-    gate = Gate(store)
-    assert gate.is_reached()
-    one.kill()
-    assert stored(store) == whole and due(store)
-    gate.open()
-    two = begin("store.sweep_interval=100ms")
-    assert eventually(lambda: not stored(store), slow(30)) and is_gone(two, image)
-    store.release()
-    assert eventually(lambda: not due(store)) and not stored(store)
-
-
 def test_a_removal_that_is_cut_leaves_a_whole_image(begin, store):
     one, two = begin(), begin()
     image = one.image(SMALL)
