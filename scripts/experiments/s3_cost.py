@@ -82,6 +82,7 @@ def sink(work):
         for _ in range(500):
             with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 0.1):
                 break
+            time.sleep(0.01)
         else:
             raise run.Failed(f"nginx does not listen:\n{(work / 'nginx.log').read_text()}")
         yield f"http://127.0.0.1:{port}"
