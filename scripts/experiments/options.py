@@ -4,6 +4,7 @@ import argparse
 import math
 import pathlib
 
+import architectures
 from jobs import BRIEF_PARTS, OTHER_PARTS, PARTS, USUAL_PARTS
 from machine import ROOT, cores
 import plan
@@ -137,6 +138,8 @@ def parse(arguments):
                         scale=0.05,
                         overload_s=4, warm_up=0.5, cache_files=12, loads=[0.7], burst_s=5,
                         synthetic_s=0.4, within=4.7)
+    if options.parts == [architectures.PART]:
+        defaults |= architectures.DEFAULTS
     for name, value in defaults.items():
         if getattr(options, name) is None:
             setattr(options, name, value)

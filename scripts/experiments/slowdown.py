@@ -24,6 +24,7 @@ ROUNDS = 3
 CONNECTIONS, THREADS = 4000, 64  # THREADS: the most of a group, so of thread-per-connection
 GRAPH = (*PAPER_SERVER, "server.respond_after=store")
 PASSES = 3                       # over all files, alone
+LEAST = 1000                     # requests that tell the capacity
 BURST = (4, 0.1, 1.0)            # of bursts: factor of the rate, length and period in seconds
 ARRIVALS = ("poisson", "bursts")
 CLASSES = {"small half": (0, 0.5), "middle": (0.5, 0.9), "largest tenth": (0.9, 1)}  # by time alone
@@ -55,7 +56,7 @@ def _alone(options, bench):
 def _measure_alone(bench):
     with bench.daemon(ROOT / "conf" / "drain.ini", GRAPH) as daemon:
         bench.warm_up(daemon, 16)
-        report, _ = bench.load(daemon, "-c", 16, *bench.of_run())
+        report, _ = bench.load(daemon, "-c", 16, "-n", max(bench.requests, LEAST))
         passes = [bench.load(daemon, "-c", 1, "--seed", seed)[1] for seed in range(PASSES)]
     times = {}
     for row in (row for rows in passes for row in rows):
