@@ -14,8 +14,7 @@ itself:
     /usr/bin/python3 scripts/experiments/cost_model.py --out build/cost-model
     /usr/bin/python3 scripts/experiments/cost_model.py --out build/cost-model --report
 
-Demsky's threads were made for each connection. darkroom's are made at the start, so kernel threads are
-counted as they appear. An inflation is memory that is taken when something is first used, which here is
+Threads of the kernel are made at the start. An inflation is memory that is taken when something is first used, which here is
 a fault of a page. His synchronisation is all by which threads meet: hand-overs in a queue, wake-ups, and
 switches of both kinds of threads. What user-level threads cost when they are made is measured, but not
 counted: a core makes 16 at most."""
@@ -53,13 +52,13 @@ MODELS = {"none": (), "creation": (CREATION,), "inflation": (CREATION, INFLATION
 RESAMPLES = 400  # for intervals
 
 ARCHITECTURES = {
-    "event loop": ("experiments/event-loop", ()),
-    "AMPED": ("experiments/amped", ()),
+    "event-loop": ("experiments/event-loop", (f"stage.accept_read.threads={machine.cores()}",)),
+    "amped": ("experiments/amped", (f"stage.accept_read.threads={machine.cores()}",)),
     "drain": ("drain", ()),
-    "user-level threads": ("experiments/user-threads", ()),
-    "pool per stage": ("seda", plan.pools_for(machine.cores())),
-    "one pool": ("experiments/one-pool", ()),
-    "thread per connection": ("thread-per-connection", ("scheduler.threads=50",))}
+    "user-threads": ("experiments/user-threads", ()),
+    plan.POOLS_FOR_CORES: ("seda", plan.pools_for(machine.cores())),
+    "one-pool": ("experiments/one-pool", ()),
+    "thread-per-connection": ("thread-per-connection", ("scheduler.threads=50",))}
 OPTIONS = ("server.respond_after=store", "server.durability=none", "experiment.fair_clients=no",
            "limits.images_in_flight=65536")
 CLIENTS = 50
@@ -207,9 +206,11 @@ def _process(pid):
     return out
 
 
-def snapshot(daemon):
-    """Returns what events() needs of a run.Daemon, before and after a run."""
-    return {"stats": daemon.stats(), **_process(daemon.process.pid)}
+def snapshot(daemon, is_end=False):
+    """Returns what events() needs of a run.Daemon, before a run and at its end. What the statistics
+    themselves cost is outside of the run."""
+    process = _process(daemon.process.pid) if is_end else {}
+    return {"stats": daemon.stats(), **(process or _process(daemon.process.pid))}
 
 
 def _where(stats):
@@ -257,11 +258,13 @@ def events(before, after):
     handled, visits, queued = stage["accept_read"]
     near, far = _hand_overs(was, now)
     runs = groups["main"]["visits"] + groups["main"]["visits_empty"]
-    return {"kernel_thread": len(after["threads"] - before["threads"]),
-            "page": after["page"] - before["page"], "hand_over": near, "hand_over_far": far,
+    return {"kernel_thread": len(after["threads"] - before["threads"]), "page": after["page"] - before["page"],
+            "hand_over": near, "hand_over_far": far,
             "wake": sum(group["wakes_sent"] for group in groups.values()),
             "user_switch": 2 * runs if now["scheduler"]["policy"] == "user-threads" else 0,
-            "kernel_switch": after["kernel_switch"] - before["kernel_switch"],
+            # The kernel forgets those of threads that have ended: each sleep was one.
+            "kernel_switch": max(after["kernel_switch"] - before["kernel_switch"],
+                                 sum(group["sleeps"] for group in groups.values())),
             # An event loop polls when it goes to sleep, and after each visit to its queue.
             "poll": groups["io"]["sleeps"] + visits,
             "poll_ready": max(0, handled - queued)}, after["cpu_ns"] - before["cpu_ns"]
@@ -321,11 +324,9 @@ def measure(name, seconds, work, cells=CELLS):
         variant = store_variant(daemon)
         load(daemon, TINY, LONG, WARM_UP_S, work, variant)
         for workload, connections in cells:
-            daemon.wait_until_idle()
             before = snapshot(daemon)
             requests = load(daemon, workload, connections, seconds, work, variant)
-            daemon.wait_until_idle()
-            after = snapshot(daemon)
+            after = snapshot(daemon, is_end=True)
             counted, cpu_ns = events(before, after)
             yield {"kind": "cost model", "architecture": name, "workload": workload,
                    "connections": connections, "requests": requests, "cpu_ns": cpu_ns,

@@ -135,15 +135,20 @@ def test_a_user_level_thread_carries_its_event_on():
 def test_polls_and_what_the_process_did():
     after = stats(stages=[stage("accept_read", "io", taken=3, events=20, visits=2)],
                   io={"sleeps": 7, "wakes_sent": 1}, disk={"sleeps": 50, "wakes_sent": 4})
-    found = counted(after, switches=30, page=6, threads={"1", "2"})
+    found = counted(after, switches=70, page=6, threads={"1", "2"})
     assert found == {"kernel_thread": 2, "page": 6, "hand_over": 3, "hand_over_far": 0, "wake": 5,
-                     "user_switch": 0, "kernel_switch": 30, "poll": 9, "poll_ready": 17}
+                     "user_switch": 0, "kernel_switch": 70, "poll": 9, "poll_ready": 17}
+
+
+def test_switches_of_threads_that_have_ended():
+    assert counted(stats(stages=[stage("accept_read", "io")], io={"sleeps": 9}),
+                   switches=-30)["kernel_switch"] == 9
 
 
 # ---- runs ----
 
 def test_a_run_of_each_workload(tmp_path):
-    rows = list(cost_model.measure("user-level threads", 0.2, tmp_path))
+    rows = list(cost_model.measure("user-threads", 0.2, tmp_path))
     assert [(each["workload"], each["connections"]) for each in rows] == cost_model.CELLS
     for each in rows:
         of = each["events"]
