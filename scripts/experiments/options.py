@@ -94,7 +94,8 @@ def parse(arguments):
     add("--out", type=pathlib.Path, metavar="DIR",
         help="output directory (build/experiment/full, .../brief or .../quick)")
     add("--work", type=pathlib.Path, metavar="DIR",
-        help="directory for stores in DIR/darkroom-experiment, which is removed (build/experiment)")
+        help="directory for stores in DIR/darkroom-experiment, which is removed "
+        "(build/experiment; /dev/shm for the part architectures alone)")
     add("--option", action="append", default=[], metavar="SECTION.KEY=VALUE",
         help="setting of all daemons; repeatable")
     add("--server-cpus", type=_cpus, default=set(), metavar="LIST",
@@ -140,6 +141,7 @@ def parse(arguments):
                         synthetic_s=0.4, within=4.7)
     if options.parts == [architectures.PART]:
         defaults |= architectures.DEFAULTS
+        options.work = options.work or pathlib.Path("/dev/shm")
     for name, value in defaults.items():
         if getattr(options, name) is None:
             setattr(options, name, value)
