@@ -226,8 +226,8 @@ def scarce(bench, of, is_aware):
     """Returns the figures of a memory budget for a few images at a time (scarce_memory.py)."""
     import scarce_memory  # its pictures need Pillow
     of_scarce = run.Bench(scarce_memory.make_files(bench.work / "scarce-files"), bench.work)
-    own = scarce_memory.measure(of_scarce, of.path, of.policy, is_aware, argparse.Namespace(
-        seconds=SCARCE_S, budget=BUDGET))
+    own = scarce_memory.measure(of_scarce, ROOT / "conf" / "drain.ini", of.policy, is_aware,
+                                argparse.Namespace(seconds=SCARCE_S, budget=BUDGET))
     return row(of, "scarce", is_aware=is_aware, **{key: own[key] for key in (
         "goodput", "p50_s", "p90_s", "rss", "pool", "waited", "by_resource", "shortages")})
 
@@ -314,8 +314,9 @@ def _scarce_table(results):
                   for key in SCARCE_FIGURES.values()]
         waits = [_spread(results.runs(PART, f"{name}, scarce memory, {is_aware}", 0),
                          lambda line: line["waited"], 0) for is_aware in ("no", "yes")]
-        if all(ratios):
-            rows.append([name, *(r.ratio_text(each.interval()) for each in ratios), *waits])
+        if any(ratios):
+            rows.append([name, *(r.ratio_text(each.interval()) if each else "" for each in ratios),
+                         *waits])
     return table(["Order by resources", *SCARCE_FIGURES, "waits without", "with"], rows)
 
 

@@ -338,8 +338,9 @@ class Report:
         if first == "Order by resources":
             waits = [spread([row["waited"] for row in self.of(
                 "architectures", f"{name}, scarce memory, {word}")]) for word in ("no", "yes")]
-            return [*(self.by_resources(name, key).figures() for key in (
-                "goodput", "p50_s", "p90_s", "rss", "pool")), *waits]
+            rows = self.of("architectures", f"{name}, scarce memory, yes")
+            return [*([] if rows[0][key] is None else self.by_resources(name, key).figures()
+                      for key in ("goodput", "p50_s", "p90_s", "rss", "pool")), *waits]
         if first.endswith(", load"):
             out = []
             for load in columns:

@@ -48,20 +48,23 @@ def test_a_whole_run(tmp_path, monkeypatch, capsys):
         monkeypatch.setattr(architectures, name, value)
     monkeypatch.setattr(sys, "argv", list(map(str, [
         "experiment", "--parts", "architectures", "--rounds", "1", "--configurations",
-        "user-threads,thread-per-connection", "--run-seconds", "0.2", "--warm-up", "0.1", "--others",
+        "cohort,thread-per-connection", "--run-seconds", "0.2", "--warm-up", "0.1", "--others",
         "100", "--files", ROOT / "data" / "sample", "--out", tmp_path / "out", "--work", tmp_path])))
     with pytest.raises(SystemExit) as ended:
         runpy.run_path(str(ROOT / "scripts" / "experiments" / "__main__.py"), run_name="__main__")
     assert ended.value.code == 0, capsys.readouterr().err
     found = results.Results(results.read(tmp_path / "out" / "raw.jsonl"))
-    for name, idle in ("user-threads", 36), ("thread-per-connection", 40):
+    for name, idle in ("cohort", 36), ("thread-per-connection", 40):
         for workload, (count,) in ONE.items():
             one, = found.runs("architectures", f"{name}, {workload}", count)
             assert one["answered"] > 0 and architectures.cpu(one) > 1000
         memory, = found.runs("architectures", f"{name}, memory", 0)
         assert memory["idle"]["connections"] == idle and memory["active"]["connections"] == 20
         assert 0.1 < architectures.held_kb(memory, "active") < 1000
-    assert "| user-threads | 36 |" in (tmp_path / "out" / "report.md").read_text()
+    assert "| cohort | 36 |" in (tmp_path / "out" / "report.md").read_text()
+    for is_aware in ("no", "yes"):  # cohort.ini answers before files are stored
+        scarce, = found.runs("architectures", f"cohort, scarce memory, {is_aware}", 0)
+        assert scarce["p50_s"] > 0
     assert {path.name for path in (tmp_path / "out").glob("*.svg")} == {
         "architectures-connections.svg", "architectures-load.svg"}
     assert recompute.check(tmp_path / "out") == ([], pytest.approx(60, abs=40))
