@@ -16,6 +16,7 @@
 #include "conn/conn_steps.h"
 #include "conn/io_loop.h"
 #include "log/log.h"
+#include "pixel/decoder.h"
 #include "stages.h"
 
 #define ACCEPT_TURN_MAX 32 /* connections accepted before the existing ones get their turn */
@@ -67,6 +68,7 @@ static bool accept_one(struct io_listener *l)
 	set_client(&peer, &address);
 	thread_use_take(RESOURCE_DESCRIPTORS, 1);
 	io->served++;
+	io->is_used = true;
 	io->has_logged_pause = false;
 	if (!conn_start(io, fd, &peer, l->is_admin ? CONN_ADMIN : CONN_COUNTED))
 		counter_add_shared(&counters->connections_rejected);
@@ -183,9 +185,20 @@ static bool is_set(const _Atomic bool *flag)
 	return atomic_load_explicit(flag, memory_order_acquire);
 }
 
+/* Gives the next connection a new thread, which does not come back from here. */
+static void renew_thread(struct visit *v, struct io_loop *io)
+{
+	io->is_used = false;
+	decoder_thread_fini();
+	visit_renew_thread(v);
+}
+
 static unsigned accept_read_poll(struct visit *v, bool may_block)
 {
 	struct io_loop *io = visit_scratch(v);
+
+	if (io->is_used && LIST_EMPTY(&io->conns) && visit_has_new_threads(v))
+		renew_thread(v, io);
 	enum io_mode mode = visit_is_retired(v)                 ? IO_RETIRED
 	                    : visit_is_thread_per_connection(v) ? IO_THREAD_PER_CONNECTION
 	                                                        : IO_OWN_LISTENER;

@@ -14,7 +14,7 @@ itself:
     /usr/bin/python3 scripts/experiments/cost_model.py --out build/cost-model
     /usr/bin/python3 scripts/experiments/cost_model.py --out build/cost-model --report
 
-Threads of the kernel are made at the start. An inflation is memory that is taken when something is first used, which here is
+Threads of the kernel are made at the start, but for one architecture. An inflation is memory that is taken when something is first used, which here is
 a fault of a page. His synchronisation is all by which threads meet: hand-overs in a queue, wake-ups, and
 switches of both kinds of threads. What user-level threads cost when they are made is measured, but not
 counted: a core makes 16 at most."""
@@ -51,6 +51,7 @@ MODELS = {"none": (), "creation": (CREATION,), "inflation": (CREATION, INFLATION
           "with select": (CREATION, INFLATION, SYNCHRONISATION, SELECT)}
 RESAMPLES = 400  # for intervals
 
+NEW_THREADS = "new-threads"
 ARCHITECTURES = {
     "event-loop": ("experiments/event-loop", (f"stage.accept_read.threads={machine.cores()}",)),
     "amped": ("experiments/amped", (f"stage.accept_read.threads={machine.cores()}",)),
@@ -58,7 +59,8 @@ ARCHITECTURES = {
     "user-threads": ("experiments/user-threads", ()),
     plan.POOLS_FOR_CORES: ("seda", plan.pools_for(machine.cores())),
     "one-pool": ("experiments/one-pool", ()),
-    "thread-per-connection": ("thread-per-connection", ("scheduler.threads=50",))}
+    "thread-per-connection": ("thread-per-connection", ("scheduler.threads=50",)),
+    NEW_THREADS: ("experiments/new-threads", ("scheduler.threads=50",))}
 OPTIONS = ("server.respond_after=store", "server.durability=none", "experiment.fair_clients=no",
            "limits.images_in_flight=65536")
 CLIENTS = 50
@@ -213,6 +215,11 @@ def snapshot(daemon, is_end=False):
     return {"stats": daemon.stats(), **(process or _process(daemon.process.pid))}
 
 
+def accepted(of):
+    """Returns the connections of a snapshot."""
+    return of["stats"]["http"]["connections_accepted"]
+
+
 def _where(stats):
     """Returns the groups whose threads execute each stage: a stage that is called directly has those
     of its callers."""
@@ -328,6 +335,8 @@ def measure(name, seconds, work, cells=CELLS):
             requests = load(daemon, workload, connections, seconds, work, variant)
             after = snapshot(daemon, is_end=True)
             counted, cpu_ns = events(before, after)
+            if name == NEW_THREADS:  # as in Demsky's 4.6: by the pattern of connections
+                counted["kernel_thread"] = accepted(after) - accepted(before)
             yield {"kind": "cost model", "architecture": name, "workload": workload,
                    "connections": connections, "requests": requests, "cpu_ns": cpu_ns,
                    "events": counted, "threads": len(after["threads"])}

@@ -697,6 +697,10 @@ YES_NO(experiment, fair_clients, "yes", LIVE,
        "yes: while several clients have images, they take turns at decoding, and images\n"
        "of a client with few of them come first. no: the policy alone decides, as with\n"
        "one client.")
+YES_NO(experiment, new_threads, "no", LIVE,
+       "With scheduler.policy = thread-per-connection: whether each connection has a new\n"
+       "thread of the kernel, which ends with it. No connection waits for the making of\n"
+       "its thread: that is done when the one before has closed.")
 YES_NO(experiment, resource_aware, "yes", LIVE,
        "Whether threads serve the stages that release memory first, and those that take\n"
        "it last, while nine tenths of limits.memory_budget are in use or an image waits\n"

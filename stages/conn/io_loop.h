@@ -69,6 +69,7 @@ struct io_loop {
 	bool has_logged_pause;            /* since the last accepted connection */
 	bool is_draining;                 /* counted in http->ios_closed */
 	bool is_done;                     /* counted in http->ios_done */
+	bool is_used;                     /* the thread has had a connection: renew_thread() */
 	LIST_HEAD(conn_list, conn) conns; /* all */
 	unsigned count[CONN_KIND_COUNT];
 	unsigned shed_count;       /* with a refused upload, until they are closed */

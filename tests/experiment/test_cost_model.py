@@ -147,6 +147,13 @@ def test_switches_of_threads_that_have_ended():
 
 # ---- runs ----
 
+def test_new_threads_are_counted_by_connections(tmp_path):
+    cells = [(cost_model.HEALTH, kind) for kind in (cost_model.SHORT, cost_model.LONG)]
+    short, long = cost_model.measure(cost_model.NEW_THREADS, 0.2, tmp_path, cells)
+    assert short["events"]["kernel_thread"] >= short["requests"] > long["events"]["kernel_thread"]
+    assert long["events"]["kernel_thread"] >= cost_model.CLIENTS
+
+
 def test_a_run_of_each_workload(tmp_path):
     rows = list(cost_model.measure("user-threads", 0.2, tmp_path))
     assert [(each["workload"], each["connections"]) for each in rows] == cost_model.CELLS

@@ -1,8 +1,12 @@
 """The configurations of conf/experiments: other architectures of servers, on the same stages."""
 
+import contextlib
+import pathlib
+
 import pytest
 
-from darkroom import ROOT, SETTINGS
+from control import ctl
+from darkroom import ROOT, SETTINGS, eventually
 from uploads import check_files, files_of, sources
 
 FOLDER = ROOT / "conf" / "experiments"
@@ -28,7 +32,7 @@ def threads(stats):
 
 def test_every_configuration_has_a_test():
     assert {path.stem for path in FOLDER.glob("*.ini")} == \
-        {"amped", "event-loop", "one-pool", "staged-db", "user-threads"}
+        {"amped", "event-loop", "new-threads", "one-pool", "staged-db", "user-threads"}
 
 
 def test_an_event_loop_calls_all_stages(start, daemon):
@@ -44,6 +48,54 @@ def test_amped_has_threads_for_the_disk_alone(start, daemon):
 def test_one_pool_visits_all_stages(start, daemon):
     stats, visited = serve(start, daemon, "one-pool")
     assert threads(stats)["main"] == 16 and visited >= {*IMAGE_STAGES, "http_parse", "form_decode"}
+
+
+def io_threads(daemon):
+    """Returns the threads that serve connections, by the time of their start."""
+    found = {}
+    for task in pathlib.Path(f"/proc/{daemon.pid}/task").iterdir():
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has ended
+            stat = (task / "stat").read_text()
+            if "(io/" in stat:
+                found[task.name] = stat.rsplit(")", 1)[1].split()[19]
+    return found
+
+
+def test_new_threads_serve_uploads(start, daemon):
+    stats, visited = serve(start, daemon, "new-threads", "scheduler.threads=8")
+    assert threads(stats)["io"] == 8 and not visited & IMAGE_STAGES
+
+
+def test_each_connection_has_a_new_thread(start):
+    """The thread of a connection ends with it, and another one waits for the next. A connection keeps
+    its thread."""
+    other = start("scheduler.threads=1", config=FOLDER / "new-threads.ini", policy="")
+    before = [io_threads(other)]
+    for _ in range(5):
+        with other.client() as c:
+            assert c.request("GET", "/healthz").status == 200
+            assert io_threads(other) == before[-1]
+            assert c.request("GET", "/healthz").status == 200
+        assert eventually(lambda: len(now := io_threads(other)) == 1 and now != before[-1])
+        before.append(io_threads(other))
+    assert len({str(each) for each in before}) == 6
+
+
+def test_a_switch_keeps_the_thread(start):
+    """Without the key, and under another policy, no thread ends."""
+    other = start("scheduler.threads=1", config=FOLDER / "new-threads.ini", policy="")
+    assert ctl(other, "set", "experiment.new_threads", "no").returncode == 0
+    before = io_threads(other)
+    for _ in range(3):
+        assert other.get("/healthz").status == 200
+    assert io_threads(other) == before
+    for policy in ("drain", "thread-per-connection"):
+        assert ctl(other, "policy", policy).returncode == 0
+        assert other.get("/healthz").status == 200
+    assert ctl(other, "set", "experiment.new_threads", "yes").returncode == 0
+    for _ in range(3):
+        assert other.get("/healthz").status == 200
+    assert eventually(lambda: not before.items() & io_threads(other).items())
 
 
 def test_cores_visit_stages(start, daemon):

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/pool.h"
 #include "base/round.h"
 #include "base/text.h"
 #include "idle.h"
@@ -27,6 +29,7 @@
 #include "runtime.h"
 #include "schedule.h"
 #include "trace.h"
+#include "visit.h"
 #include "worker.h"
 
 struct stage *graph_stage(struct graph *g, unsigned index)
@@ -117,13 +120,32 @@ static void group_fini(struct group *grp)
 	free(grp->workers);
 }
 
+static _Thread_local jmp_buf *thread_end; /* of a worker's thread */
+
+/* Waits for the end of the thread that ran the worker before. What belongs to a thread is made
+ * again: its binding, its time slice and its performance counters. */
+static void take_over(struct worker *w)
+{
+	pthread_join(w->former, NULL);
+	perf_close(&w->perf);
+	worker_adopt(w, worker_schedule(w));
+}
+
 static void *worker_thread(void *arg)
 {
-	struct worker *w = arg;
+	struct worker *const w = arg;
 	char name[16];
+	jmp_buf end;
 
 	snprintf(name, sizeof name, "%s/%u", w->group->name, w->index);
 	pthread_setname_np(pthread_self(), name);
+	thread_end = &end;
+	if (setjmp(end)) { /* another thread runs the worker */
+		pool_thread_fini();
+		return NULL;
+	}
+	if (w->has_former)
+		take_over(w);
 	worker_run(w);
 	/* Acquire: pairs with graph_stop(). The main thread may have prepared stages since. */
 	(void)atomic_load_explicit(&w->group->is_stopping, memory_order_acquire);
@@ -134,14 +156,34 @@ static void *worker_thread(void *arg)
 static int start_thread(struct worker *w)
 {
 	pthread_attr_t attr;
+	pthread_t thread;
 	int err = pthread_attr_init(&attr);
 
 	if (err)
 		return -err;
 	pthread_attr_setstacksize(&attr, WORKER_STACK_BYTES);
-	err = pthread_create(&w->thread, &attr, worker_thread, w);
+	err = pthread_create(&thread, &attr, worker_thread, w);
+	if (!err)
+		w->thread = thread;
 	pthread_attr_destroy(&attr);
 	return -err;
+}
+
+void visit_renew_thread(struct visit *v)
+{
+	struct worker *w = v->worker;
+	struct graph *g = w->group->graph;
+
+	idle_retract(w);
+	idle_time_off(&w->counters.idle, clock_ns());
+	pthread_mutex_lock(&g->lock);
+	w->former = pthread_self();
+	w->has_former = true;
+	bool is_renewed = !worker_is_stopping(w) && start_thread(w) == 0;
+
+	pthread_mutex_unlock(&g->lock);
+	if (is_renewed)
+		longjmp(*thread_end, 1);
 }
 
 /* Makes the worker's queues of partitioned stages, unless an earlier attempt to start it has. */
@@ -720,6 +762,9 @@ void graph_stop(struct graph *g)
 	for (unsigned i = 1; i < GROUP_COUNT; i++)
 		atomic_store_explicit(&g->group[i].is_stopping, true, memory_order_release);
 	wake_all(g);
+	/* Whoever takes the lock later sees that the group stops, and starts no thread. */
+	pthread_mutex_lock(&g->lock);
+	pthread_mutex_unlock(&g->lock);
 	for (struct worker *w = NULL; (w = graph_next_worker(g, w));)
 		pthread_join(w->thread, NULL);
 }

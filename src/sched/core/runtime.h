@@ -121,6 +121,9 @@ struct worker {
 	/* owner only: mechanism_user_threads.c */
 	struct user_threads *user_threads; /* NULL: none was needed */
 	struct user_thread *user_thread;   /* the one that runs, or NULL */
+	/* any thread, under the graph's lock: visit_renew_thread() */
+	bool has_former;
+	pthread_t former; /* the thread that ran the worker before, and ends */
 };
 
 struct group {
@@ -179,7 +182,8 @@ struct graph {
 	alignas(CACHE_LINE) _Atomic unsigned replica_turn;
 	_Atomic bool is_growing;       /* a pool may get more threads (experiment.dynamic) */
 	_Atomic uint64_t repartitions; /* changes of the parts (layout.online) */
-	/* policy thread-per-connection: direct calls with urgent events, see visit.c */
+	/* policy thread-per-connection: direct calls with urgent events, see visit.c; and the
+	 * renewal of threads, see graph.c */
 	_Atomic unsigned urgent_calls;
 	pthread_mutex_t lock;
 	pthread_cond_t urgent_over; /* no such call is left; signalled under the lock */

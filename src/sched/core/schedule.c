@@ -581,7 +581,8 @@ int schedule_build(struct schedule *s, const struct conf *conf, unsigned cores,
 
 	*s = (struct schedule){ .spin_ns = conf->experiment.spin_us * 1000,
 		                .age_ns = conf->experiment.age_ms * NS_PER_MS,
-		                .is_resource_aware = conf->experiment.resource_aware == CONF_YES };
+		                .is_resource_aware = conf->experiment.resource_aware == CONF_YES,
+		                .has_new_threads = conf->experiment.new_threads == CONF_YES };
 	int err = stage_groups_build(s, conf, error);
 
 	if (err)

@@ -58,6 +58,7 @@ struct schedule {
 	bool has_thresholds;
 	bool has_predicates;    /* a stage may have enough: graph.h */
 	bool is_resource_aware; /* scarce resources order the stages: resources.h */
+	bool has_new_threads;   /* policy thread-per-connection: one for each connection */
 	uint64_t spin_ns, age_ns;
 	uint32_t number;         /* in the order in which schedules came into use, from 1 */
 	unsigned io_count;       /* I/O threads that take new connections */

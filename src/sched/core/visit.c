@@ -355,6 +355,11 @@ bool visit_is_thread_per_connection(const struct visit *v)
 	return schedule_is_thread_per_connection(worker_schedule(v->worker));
 }
 
+bool visit_has_new_threads(const struct visit *v)
+{
+	return worker_schedule(v->worker)->has_new_threads && visit_is_thread_per_connection(v);
+}
+
 bool visit_is_retired(const struct visit *v)
 {
 	return v->worker->index >= worker_schedule(v->worker)->io_count;

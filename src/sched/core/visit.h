@@ -90,6 +90,16 @@ bool visit_is_thread_per_connection(const struct visit *v);
  * between calls of poll(). */
 bool visit_is_retired(const struct visit *v);
 
+/* Returns whether each connection should have a new thread of the kernel (experiment.new_threads).
+ * May change between calls of poll(). */
+bool visit_has_new_threads(const struct visit *v);
+
+/* Starts a new thread that runs the worker, and ends the calling one: does not return then. Returns
+ * if no thread can be started, or the workers stop. For the beginning of poll(), before anything
+ * was done or locked. The stages keep what they have for the worker; what they have for the thread
+ * must have been released. */
+void visit_renew_thread(struct visit *v);
+
 /* Returns a descriptor that is readable while this worker should wake up. A source watches it in
  * poll(); the worker reads it. Valid from worker_init to worker_fini. */
 int visit_wake_fd(const struct visit *v);
