@@ -232,10 +232,11 @@ def of_architectures(results, by, path):
     """Draws the CPU time of a request by connections, or the slowdown by load."""
     by_connections, by_load = architectures.panels(results, LINES)
     if by == "load":
-        overlays("Slowdown", by_load, path, "load", (0, "top left"))
+        overlays("Slowdown", by_load, path, "load",
+                 (0, "bottom right maxrows 5 spacing 0.75 samplen 1"))
     else:
-        overlays("CPU us per request", by_connections, path, "connections", (0, "top left"),
-                 (1, 10, 100, 1000, 10000))
+        overlays("CPU us per request", by_connections, path, "connections",
+                 (len(by_connections) - 1, "center right"), (1, 10, 100, 1000, 10000))
 
 
 def controllers(results, name, path):
