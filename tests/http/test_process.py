@@ -13,6 +13,7 @@ import time
 import pytest
 
 import pictures
+from control import ctl
 from darkroom import IS_SANITIZED, POLICY, Daemon, eventually, slow
 from store_files import directory_of
 
@@ -263,6 +264,31 @@ def test_io_and_disk_threads_have_short_time_slices(start):
     # A thread gives itself its name and its slice, perhaps after the daemon is ready.
     assert eventually(lambda: slices("io") == slices("disk") == {100000})
     assert min(slices("main")) > 100000
+
+
+def may_be_nice():
+    """Returns whether the process has CAP_SYS_NICE, which is 23."""
+    status = pathlib.Path("/proc/self/status").read_text()
+    return int(re.search(r"^CapEff:\s+(\w+)", status, re.M)[1], 16) >> 23 & 1
+
+
+@pytest.mark.skipif(not may_be_nice(), reason="needs CAP_SYS_NICE")
+def test_io_threads_go_before_the_image_work(start):
+    """Not so under thread-per-connection, whose io threads do it."""
+    daemon, own = start(policy="drain"), os.getpriority(os.PRIO_PROCESS, 0)
+
+    def niceness(group):
+        return {os.getpriority(os.PRIO_PROCESS, int(task.name))
+                for task in pathlib.Path(f"/proc/{daemon.pid}/task").iterdir()
+                if (task / "comm").read_text().split("/")[0] == group}
+
+    below = max(own - 5, -20)
+    assert eventually(lambda: niceness("io") == {below})
+    assert niceness("main") == niceness("disk") == {own}
+    assert ctl(daemon, "policy", "thread-per-connection").returncode == 0
+    assert eventually(lambda: niceness("io") == {own})
+    assert ctl(daemon, "policy", "drain").returncode == 0
+    assert eventually(lambda: niceness("io") == {below})
 
 
 @pytest.mark.every_policy

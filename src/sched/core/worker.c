@@ -166,36 +166,62 @@ static void reset_policy(struct worker *w, const struct schedule *schedule)
 }
 
 #define SLICE_NS 100000 /* the kernel's own limit */
+#define IO_NICE (-5)    /* added to that of the process */
+#define NICE_MIN (-20)
 
-/* Asks for that time slice for the calling thread; 0: the usual one. glibc has no call for it.
- * Kernels before Linux 6.12 ignore it (EEVDF). Changes nothing if the thread has another scheduling
- * policy than the usual one. Returns 0 or -errno. */
-static int set_slice(uint64_t slice_ns)
+struct thread_attr { /* sched_setattr(2), for which glibc has no call */
+	uint32_t size, policy;
+	uint64_t flags;
+	int32_t nice;
+	uint32_t priority;
+	uint64_t runtime_ns, deadline_ns, period_ns; /* of the usual policy: the slice */
+};
+
+static int get_attr(pid_t thread, struct thread_attr *a)
 {
-	struct { /* sched_setattr(2) */
-		uint32_t size, policy;
-		uint64_t flags;
-		int32_t nice;
-		uint32_t priority;
-		uint64_t runtime_ns, deadline_ns, period_ns; /* of the usual policy: the slice */
-	} a = { .size = sizeof a };
+	return syscall(SYS_sched_getattr, thread, a, sizeof *a, 0) ? -errno : 0;
+}
 
-	if (syscall(SYS_sched_getattr, 0, &a, sizeof a, 0))
-		return -errno;
-	if (a.policy != SCHED_OTHER)
-		return 0;
+static int set_attr(struct thread_attr *a)
+{
+	return syscall(SYS_sched_setattr, 0, a, 0) ? -errno : 0;
+}
+
+/* Asks for that time slice for the calling thread, 0 being the usual one, and for a niceness, which
+ * is added to that of the process. Kernels before Linux 6.12 ignore the slice (EEVDF). A lower
+ * niceness needs CAP_SYS_NICE or RLIMIT_NICE; without either, the thread has that of the process.
+ * Changes nothing if the thread has another scheduling policy than the usual one. Returns 0 or
+ * -errno. */
+static int set_priority(uint64_t slice_ns, int nice)
+{
+	struct thread_attr a = { .size = sizeof a }, process = { .size = sizeof process };
+	int err = get_attr(0, &a);
+
+	if (!err)
+		err = get_attr(getpid(), &process);
+	if (err || a.policy != SCHED_OTHER)
+		return err;
 	a.runtime_ns = slice_ns;
-	return syscall(SYS_sched_setattr, 0, &a, 0) ? -errno : 0;
+	a.nice = process.nice + nice < NICE_MIN ? NICE_MIN : process.nice + nice;
+	err = set_attr(&a);
+	if (err != -EPERM)
+		return err;
+	a.nice = process.nice;
+	return set_attr(&a);
 }
 
 /* I/O and disk threads work for microseconds at a time. Without a short slice, each step of a small
- * upload waits for milliseconds behind the image work on all cores. Under thread-per-connection the
- * I/O threads do that work, in slices of the usual length. */
-static void adopt_slice(const struct worker *w, const struct schedule *schedule)
+ * upload waits for milliseconds behind the image work on all cores. At ten times the capacity the
+ * I/O threads need more than an equal share of the cores, or refusals take seconds. Under
+ * thread-per-connection the I/O threads do the image work, as usual threads. */
+static void adopt_priority(const struct worker *w, const struct schedule *schedule)
 {
+	bool is_usual = schedule_is_thread_per_connection(schedule);
+
 	if (w->group->id == GROUP_MAIN)
 		return;
-	int err = set_slice(schedule_is_thread_per_connection(schedule) ? 0 : SLICE_NS);
+	int err = set_priority(is_usual ? 0 : SLICE_NS,
+	                       is_usual || w->group->id != GROUP_IO ? 0 : IO_NICE);
 
 	if (err)
 		log_debug("worker %s/%u: cannot set its time slice: %s; it stays as it was",
@@ -228,7 +254,7 @@ void worker_adopt(struct worker *w, const struct schedule *schedule)
 	w->polled_count = w->visit_set_count;
 	add_stages(w, schedule, true);
 	bind_worker(w, schedule);
-	adopt_slice(w, schedule);
+	adopt_priority(w, schedule);
 	adopt_perf(w, &schedule->perf);
 	reset_policy(w, schedule);
 	memset(w->last_visit_ns, 0, sizeof w->last_visit_ns);
