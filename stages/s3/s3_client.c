@@ -568,6 +568,7 @@ static int set_upload(struct transfer *t)
 	for (unsigned i = 0; i < t->op->piece_count; i++)
 		size += (curl_off_t)t->op->piece[i].iov_len;
 	SET(UPLOAD, 1L);
+	SET(UPLOAD_BUFFERSIZE, 256L << 10); /* one system call sends most images */
 	SET(INFILESIZE_LARGE, size);
 	SET(READFUNCTION, on_read);
 	SET(READDATA, t);
