@@ -20,6 +20,7 @@ switches of both kinds of threads. What user-level threads cost when they are ma
 counted: a core makes 16 at most."""
 
 import argparse
+import contextlib
 import functools
 import io
 import json
@@ -201,10 +202,11 @@ def _process(pid):
            "page": int((folder / "stat").read_text().rsplit(")", 1)[1].split()[7]),
            "kernel_switch": 0, "threads": set()}
     for task in (folder / "task").iterdir():
-        out["threads"].add(task.name)
-        out["kernel_switch"] += sum(int(line.split()[1]) for line in
-                                    (task / "status").read_text().splitlines()
-                                    if "ctxt_switches" in line)
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has ended
+            out["kernel_switch"] += sum(int(line.split()[1]) for line in
+                                        (task / "status").read_text().splitlines()
+                                        if "ctxt_switches" in line)
+            out["threads"].add(task.name)
     return out
 
 

@@ -2,6 +2,8 @@
 
 import copy
 import json
+import os
+import pathlib
 
 import cost_model
 import pytest
@@ -143,6 +145,14 @@ def test_polls_and_what_the_process_did():
 def test_switches_of_threads_that_have_ended():
     assert counted(stats(stages=[stage("accept_read", "io")], io={"sleeps": 9}),
                    switches=-30)["kernel_switch"] == 9
+
+
+def test_a_thread_that_ends_meanwhile(monkeypatch):
+    iterdir = pathlib.Path.iterdir
+    monkeypatch.setattr(pathlib.Path, "iterdir", lambda path: [path / "0", *iterdir(path)])
+    found = cost_model._process(os.getpid())
+    assert found["kernel_switch"] > 0 and found["cpu_ns"] > 0
+    assert str(os.getpid()) in found["threads"] and "0" not in found["threads"]
 
 
 # ---- runs ----
