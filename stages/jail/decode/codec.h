@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/check.h"
 #include "jail/jail_protocol.h"
 
 struct codec_job {
@@ -38,8 +39,9 @@ uint32_t codec_load(uint32_t wanted);
 /* Decodes the file, or encodes the planes. Returns how that ended; not JAIL_MORE. */
 enum jail_status codec_run(struct codec_job *job);
 
-/* Loads the functions of a library, whose names begin with a prefix. Returns whether all are there.
- */
+/* ---- for the libraries' files ---- */
+
+/* Loads the functions of a library. Returns whether all are there. */
 struct codec_function {
 	const char *name;
 	void *field; /* of the pointer */
@@ -47,7 +49,22 @@ struct codec_function {
 bool codec_load_functions(const char *library, const struct codec_function *functions,
                           size_t count);
 
-/* ---- for the libraries' files ---- */
+/* Defines `lib`, with a pointer to each function of FUNCTIONS(X), and the function that loads them.
+ * FULL_NAME() makes the library's names of them. */
+#define CODEC_FIELD(name) __typeof__(FULL_NAME(name)) *name;
+#define CODEC_TEXT_OF(x) #x
+#define CODEC_TEXT(x) CODEC_TEXT_OF(x)
+#define CODEC_FUNCTION(name) { CODEC_TEXT(FULL_NAME(name)), &lib.name },
+#define CODEC_LIBRARY(load, library)                                                            \
+	static struct {                                                                         \
+		FUNCTIONS(CODEC_FIELD)                                                          \
+	} lib;                                                                                  \
+	bool load(void)                                                                         \
+	{                                                                                       \
+		static const struct codec_function functions[] = { FUNCTIONS(CODEC_FUNCTION) }; \
+                                                                                                \
+		return codec_load_functions(library, functions, COUNT_OF(functions));           \
+	}
 
 bool codec_png_load(void);
 enum jail_status codec_png(struct codec_job *job);

@@ -5,36 +5,20 @@
 #include <aom/aomcx.h>
 #include <string.h>
 
-#include "base/check.h"
-
 #define LIBRARY "libaom.so.3"
 #define QUANTIZER_MAX 63
 /* The same as libavif chooses for its speeds of 10 and 6. */
 #define CPU_USED_FAST 9
 #define CPU_USED_SMALL 6
 
+#define FULL_NAME(name) aom_##name
 /* clang-format off */
 #define FUNCTIONS(X) \
 	X(codec_av1_cx) X(codec_enc_config_default) X(codec_enc_init_ver) X(codec_control) \
 	X(codec_encode) X(codec_get_cx_data) X(codec_destroy)
 /* clang-format on */
 
-static struct {
-#define X(name) __typeof__(aom_##name) *name;
-	FUNCTIONS(X)
-#undef X
-} lib;
-
-bool codec_aom_load(void)
-{
-	static const struct codec_function functions[] = {
-#define X(name) { "aom_" #name, &lib.name },
-		FUNCTIONS(X)
-#undef X
-	};
-
-	return codec_load_functions(LIBRARY, functions, COUNT_OF(functions));
-}
+CODEC_LIBRARY(codec_aom_load, LIBRARY)
 
 /* One still picture, of constant quality. Returns whether the library accepts that. */
 static bool begin(const struct jail_request *q, aom_codec_ctx_t *codec)

@@ -10,34 +10,18 @@
 #include "base/check.h"
 #include "jail/avif_file.h"
 
-#define TEXT_OF(x) #x
-#define TEXT(x) TEXT_OF(x)
-#define LIBRARY "libdav1d.so." TEXT(DAV1D_API_VERSION_MAJOR)
+#define LIBRARY "libdav1d.so." CODEC_TEXT(DAV1D_API_VERSION_MAJOR)
 #define PIECES_MAX 64    /* of a stream: avif_piece() walks iloc for each */
 #define ONE 65536        /* of a weight */
 #define CHROMA_PARTS 16U /* that a sample of chroma is counted in */
 
+#define FULL_NAME(name) dav1d_##name
 /* clang-format off */
 #define FUNCTIONS(X) \
 	X(default_settings) X(open) X(data_wrap) X(send_data) X(get_picture) X(picture_unref) X(flush)
 /* clang-format on */
 
-static struct {
-#define X(name) __typeof__(dav1d_##name) *name;
-	FUNCTIONS(X)
-#undef X
-} lib;
-
-bool codec_dav1d_load(void)
-{
-	static const struct codec_function functions[] = {
-#define X(name) { "dav1d_" #name, &lib.name },
-		FUNCTIONS(X)
-#undef X
-	};
-
-	return codec_load_functions(LIBRARY, functions, COUNT_OF(functions));
-}
+CODEC_LIBRARY(codec_dav1d_load, LIBRARY)
 
 /* What is decoded of the file. */
 struct avif {

@@ -6,12 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/check.h"
-
 #define LIBRARY "libpng16.so.16"
 #define CHUNK_MAX (4U << 20) /* bytes of a colour profile */
 #define CHUNKS_MAX 16        /* that the library keeps */
 
+#define FULL_NAME(name) png_##name
 /* clang-format off */
 #define FUNCTIONS(X) \
 	X(create_read_struct) X(create_info_struct) X(set_read_fn) X(get_io_ptr) X(get_error_ptr) \
@@ -22,22 +21,7 @@
 	X(get_iCCP)
 /* clang-format on */
 
-static struct {
-#define X(name) __typeof__(png_##name) *name;
-	FUNCTIONS(X)
-#undef X
-} lib;
-
-bool codec_png_load(void)
-{
-	static const struct codec_function functions[] = {
-#define X(name) { "png_" #name, &lib.name },
-		FUNCTIONS(X)
-#undef X
-	};
-
-	return codec_load_functions(LIBRARY, functions, COUNT_OF(functions));
-}
+CODEC_LIBRARY(codec_png_load, LIBRARY)
 
 struct png_file {
 	const uint8_t *at;

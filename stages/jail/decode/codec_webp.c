@@ -6,33 +6,17 @@
 #include <webp/decode.h>
 #include <webp/encode.h>
 
-#include "base/check.h"
-
 #define LIBRARY "libwebp.so.7"
 #define PIECE ((size_t)32 << 10) /* bytes of the file between two looks at its rows */
 
+#define FULL_NAME(name) WebP##name
 /* clang-format off */
 #define FUNCTIONS(X) \
 	X(InitDecoderConfigInternal) X(GetFeaturesInternal) X(IDecode) X(IUpdate) X(IDecGetRGB) \
 	X(ConfigInitInternal) X(PictureInitInternal) X(Encode)
 /* clang-format on */
 
-static struct {
-#define X(name) __typeof__(WebP##name) *name;
-	FUNCTIONS(X)
-#undef X
-} lib;
-
-bool codec_webp_load(void)
-{
-	static const struct codec_function functions[] = {
-#define X(name) { "WebP" #name, &lib.name },
-		FUNCTIONS(X)
-#undef X
-	};
-
-	return codec_load_functions(LIBRARY, functions, COUNT_OF(functions));
-}
+CODEC_LIBRARY(codec_webp_load, LIBRARY)
 
 /* Reads the header, and sets the size of the result. Returns false if it is not as requested. */
 static bool begin(struct codec_job *job, WebPDecoderConfig *config)
