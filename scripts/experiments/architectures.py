@@ -111,10 +111,11 @@ def row(of, measured, **figures):
 
 def closed(options, bench, of, settings, workload, connections):
     """Sends requests in a closed loop for the time of a run, after a warm-up."""
-    words = ["-c", connections, "-d", _seconds(options, connections)]
+    # 10,000 at once are more than the kernel's queue of new connections, and some are reset.
+    words, resets = ["-c", connections, "-d", _seconds(options, connections)], connections // 100
     warm_up = ["-c", min(FEW, connections), "-d", options.warm_up, "--seed", 99]
     with bench.daemon(of.path, settings) as daemon:
-        load = _load(bench, daemon, workload)
+        load = _load(bench, daemon, workload, resets)
         load(*warm_up)
         before = cpu_ns(daemon.process.pid)
         report = load(*words)
@@ -123,19 +124,20 @@ def closed(options, bench, of, settings, workload, connections):
     return row(of, "closed", requests=workload, connections=connections,
                answered=sum(report["statuses"].values()), seconds=report["makespan_s"], cpu_ns=used,
                **{f"{key}_ms": report["response_time_ms"][key] for key in ("p50", "p99")},
-               peak_rss_bytes=report["server"]["peak_rss_bytes"],
+               resets=report["errors"]["reset"], peak_rss_bytes=report["server"]["peak_rss_bytes"],
                generator_cpu_s=report["generator"]["cpu_s"])
 
 
-def _load(bench, daemon, workload):
-    """Returns a function that runs the load generator with these arguments, and returns its report."""
+def _load(bench, daemon, workload, resets):
+    """Returns a function that runs the load generator with these arguments, and returns its report.
+    resets: the most connections that may be reset."""
     if workload in (TINY, DATASET):
         files = _tiny(bench) if workload == TINY else _dataset(bench)
-        return lambda *words: bench.load(daemon, *words, files=files)[0]
+        return lambda *words: bench.load(daemon, *words, files=files, resets=resets)[0]
     path = "/healthz"
     if workload == VARIANT:
         path = _upload(daemon, ROOT / "data" / "sample" / "lake.jpg")["variants"]["thumb"]["url"]
-    return lambda *words: bench.generate(daemon, "--get", *words, daemon.url + path)
+    return lambda *words: bench.generate(daemon, "--get", *words, daemon.url + path, resets=resets)
 
 
 def _dataset(bench):
