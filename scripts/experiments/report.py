@@ -121,9 +121,10 @@ def _parts(results):
              "no figures beyond. Closed loops end by time, not after a number of requests. Server and "
              "generator share the cores: requests/s say how much both can do, and CPU time is the "
              "server's alone, with that of accepting the connections. The dataset is a sample of at most "
-             f"{architectures.FILES} pictures. Slowdown is since a request was due, over its time alone on an idle server; a load of 1 is what drain answers in a "
-             "closed loop. An idle connection has had one answer; of an upload half has come. Memory "
-             "is RssAnon, so that of the kernel's sockets is not in it. The last table has a memory "
+             f"{architectures.FILES} pictures. Slowdown is since a request was due, over its time alone "
+             "on an idle server; a load of 1 is what drain answers in a closed loop. An idle connection "
+             "has had one answer; of an upload half has come. Memory is RssAnon, so that of the kernel's "
+             "sockets is not in it. The last table has a memory "
              f"budget of {architectures.BUDGET}B, and ratios with the order by resources to without. It cannot be told "
              "here what waiting for a disk changes, since all files are in memory, nor what more than "
              f"{results.machine.get('cores')} cores change.",
