@@ -64,6 +64,7 @@ ARCHITECTURES = {
     NEW_THREADS: ("experiments/new-threads", ("scheduler.threads=50",))}
 OPTIONS = ("server.respond_after=store", "server.durability=none", "experiment.fair_clients=no",
            "limits.images_in_flight=65536")
+COSTS = "build/plain/tests/bench/costs"
 CLIENTS = 50
 GET, HEALTH, TINY, PICTURES = "GET", "/healthz", "400-byte JPEG", "data/sample"
 LONG, SHORT = "long", "short"
@@ -282,9 +283,9 @@ def events(before, after):
 @functools.cache
 def measured_costs():
     """Returns (median, low, high) in ns of each event, of the microbenchmarks."""
-    return json.loads(subprocess.run(
-        [machine.ROOT / "build" / "plain" / "tests" / "bench" / "costs", "model"], check=True,
-        capture_output=True, text=True).stdout)
+    subprocess.run(["make", "-s", COSTS], cwd=machine.ROOT, check=True)
+    return json.loads(subprocess.run([machine.ROOT / COSTS, "model"], check=True,
+                                     capture_output=True, text=True).stdout)
 
 
 # ---- measuring ----
