@@ -356,11 +356,11 @@ def test_response_that_is_read_slowly_is_complete(start):
 @pytest.mark.every_policy
 @attempts(5)
 def test_large_form_does_not_stop_others(start):
-    """200 MB that nearly are boundaries take most of a second of parsing, 32 MB with a sanitizer.
+    """100 MB that nearly are boundaries take half a second of parsing, 32 MB with a sanitizer.
     Other requests get their turn meanwhile."""
     daemon = start("limits.body_bytes=256M", "limits.memory_budget=1G")
     kind, body = form_files(SMALL)
-    filler = (b"\r\n--" * (1 << 20)) * load(50, 8)
+    filler = (b"\r\n--" * (1 << 20)) * load(25, 8)
     body = body[:-len(b"--a-boundary--\r\n")] + b"--a-boundary\r\n" \
         b'Content-Disposition: form-data; name="x"\r\n\r\n' + filler + b"\r\n--a-boundary--\r\n"
     answers, longest = [], 0
