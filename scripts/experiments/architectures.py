@@ -8,7 +8,6 @@ least on what the generator leaves. Files are in memory: nothing waits for a dis
 
 import argparse
 import functools
-import json
 import math
 import pathlib
 import resource
@@ -16,7 +15,6 @@ import socket
 import statistics
 import time
 import urllib.parse
-import urllib.request
 
 import invariants
 import results as r
@@ -30,6 +28,7 @@ from plan import POOLS_FOR_CORES, configurations
 from refusals import cpu_ns
 
 PART = "architectures"
+LAKE = ROOT / "data" / "sample" / "lake.jpg"
 EVENT_LOOP, AMPED, USER_THREADS, PER_CONNECTION = (
     "event-loop", "amped", "user-threads", "thread-per-connection")
 NAMES = ("drain", "cohort", "staged-db", POOLS_FOR_CORES, "one-pool", EVENT_LOOP, AMPED,
@@ -136,7 +135,7 @@ def _load(bench, daemon, workload, resets):
         return lambda *words: bench.load(daemon, *words, files=files, resets=resets)[0]
     path = "/healthz"
     if workload == VARIANT:
-        path = _upload(daemon, ROOT / "data" / "sample" / "lake.jpg")["variants"]["thumb"]["url"]
+        path = daemon.upload(LAKE.read_bytes())["variants"]["thumb"]["url"]
     return lambda *words: bench.generate(daemon, "--get", *words, daemon.url + path, resets=resets)
 
 
@@ -156,13 +155,6 @@ def _tiny(bench):
         directory.mkdir()
         (directory / "tiny.jpg").write_bytes(cost_model.tiny_jpeg())
     return directory
-
-
-def _upload(daemon, path):
-    request = urllib.request.Request(daemon.url + "/images", path.read_bytes(),
-                                     {"Content-Type": "image/jpeg"})
-    with urllib.request.urlopen(request) as answer:
-        return json.load(answer)["images"][0]
 
 
 def by_load(options, bench, of, settings, load, number):
@@ -187,7 +179,7 @@ def memory(bench, of, settings):
     for key, count, data in (("idle", min(IDLE, most), request),
                              ("active", min(ACTIVE, most), upload)):
         with bench.daemon(of.path, settings) as daemon:
-            _upload(daemon, ROOT / "data" / "sample" / "lake.jpg")
+            daemon.upload(LAKE.read_bytes())
             before = anonymous_bytes(daemon.process.pid)
             sockets = hold(daemon, count, data, is_answered=data is request)
             out[key] = {"connections": count,

@@ -64,6 +64,7 @@ ARCHITECTURES = {
     NEW_THREADS: ("experiments/new-threads", ("scheduler.threads=50",))}
 OPTIONS = ("server.respond_after=store", "server.durability=none", "experiment.fair_clients=no",
            "limits.images_in_flight=65536")
+LAKE = machine.ROOT / "data" / "sample" / "lake.jpg"
 COSTS = "build/plain/tests/bench/costs"
 CLIENTS = 50
 GET, HEALTH, TINY, PICTURES = "GET", "/healthz", "400-byte JPEG", "data/sample"
@@ -300,8 +301,7 @@ def tiny_jpeg():
 def load(daemon, workload, connections, seconds, work, variant):
     """Sends requests of the workload for that time. variant: the path of a stored file, for GET.
     Returns the number of answers, all of which were right."""
-    command = [machine.ROOT / "build" / "darkroom-load", "--json", "--quiet", "-c", CLIENTS,
-               "-d", f"{1000 * seconds:.0f}ms"]
+    command = ["-c", CLIENTS, "-d", f"{1000 * seconds:.0f}ms"]
     if connections == SHORT:
         command += ["--requests-per-connection", 1]
     if workload in (GET, HEALTH):
@@ -309,20 +309,7 @@ def load(daemon, workload, connections, seconds, work, variant):
     else:
         command += [daemon.url + "/images",
                     work / "tiny" if workload == TINY else machine.ROOT / PICTURES]
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
-    if done.returncode != 0:
-        raise run.Failed(f"darkroom-load ended with status {done.returncode}: "
-                         f"{done.stderr}{done.stdout[:2000]}")
-    return json.loads(done.stdout)["responses"]
-
-
-def store_variant(daemon):
-    """Uploads a picture. Returns the path of its smallest file."""
-    request = run.urllib.request.Request(
-        daemon.url + "/images", (machine.ROOT / "data" / "sample" / "lake.jpg").read_bytes(),
-        {"Content-Type": "image/jpeg"})
-    with run.urllib.request.urlopen(request, timeout=30) as answer:
-        return json.load(answer)["images"][0]["variants"]["thumb"]["url"]
+    return run.generate(*command)["responses"]
 
 
 def measure(name, seconds, work, cells=CELLS):
@@ -331,7 +318,7 @@ def measure(name, seconds, work, cells=CELLS):
     (work / "tiny").mkdir(parents=True, exist_ok=True)
     (work / "tiny" / "tiny.jpg").write_bytes(tiny_jpeg())
     with run.Daemon(machine.ROOT / "conf" / f"{path}.ini", work, (*OPTIONS, *options)) as daemon:
-        variant = store_variant(daemon)
+        variant = daemon.upload(LAKE.read_bytes())["variants"]["thumb"]["url"]
         load(daemon, TINY, LONG, WARM_UP_S, work, variant)
         for workload, connections in cells:
             before = snapshot(daemon)

@@ -25,6 +25,7 @@ import numpy as np
 import PIL.Image
 
 import machine
+import markdown
 import run
 import worktree
 
@@ -88,12 +89,6 @@ def options(effort, side):
     return found
 
 
-def upload(daemon, data):
-    request = urllib.request.Request(daemon.url + "/images", data, {"Content-Type": "image/png"})
-    with urllib.request.urlopen(request) as answer:
-        return json.load(answer)["images"][0]
-
-
 def files(daemon, image, effort):
     """Yields (kind, quality, bytes of the file)."""
     for quality in QUALITIES:
@@ -115,7 +110,7 @@ def measure(daemon, path, side, effort):
     png = io.BytesIO()
     picture.save(png, "png", compress_level=1)
     original, lines = statistics_of(luma(picture)), {}
-    for kind, quality, data in files(daemon, upload(daemon, png.getvalue()), effort):
+    for kind, quality, data in files(daemon, daemon.upload(png.getvalue(), "image/png"), effort):
         decoded = decode(kind, data)
         if decoded.size != picture.size:
             raise run.Failed(f"{path}: {kind} has another size: {decoded.size}")
@@ -161,7 +156,7 @@ HEAD = ("kind", "photographs", "median", "95 % interval", "geometric mean", "lea
 
 
 def table(lines):
-    rows = [HEAD, ("---",) + ("---:",) * (len(HEAD) - 1)]
+    rows = []
     for kind in KINDS[1:]:
         found = ratios(lines, kind)
         equal = [each[1] for each in found]
@@ -170,7 +165,7 @@ def table(lines):
                      f"{low:.3f} to {high:.3f}", f"{statistics.geometric_mean(equal):.3f}",
                      f"{min(equal):.3f}", f"{max(equal):.3f}", str(sum(r > 1 for r in equal)),
                      f"{statistics.median(each[2] for each in found):.3f}"))
-    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+    return markdown.table(HEAD, rows)
 
 
 def parse(arguments):

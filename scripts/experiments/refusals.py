@@ -11,7 +11,6 @@ import json
 import pathlib
 import socket
 import statistics
-import subprocess
 import sys
 import time
 import urllib.parse
@@ -46,13 +45,8 @@ def occupied(daemon):
 def refuse(daemon, directory, count, is_kept):
     """Has uploads refused by a load generator, whose report it returns."""
     words = [] if is_kept else ["--requests-per-connection", 1]
-    command = [machine.ROOT / "build" / "darkroom-load", "--json", "--quiet", "-c", CONNECTIONS,
-               "-n", count, "--expect", 503, *words, daemon.url + "/images", directory]
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
-    if done.returncode != 0:
-        raise run.Failed(f"darkroom-load ended with status {done.returncode}: {done.stderr}"
-                         f"{done.stdout[:1000]}")
-    return json.loads(done.stdout)
+    return run.generate("-c", CONNECTIONS, "-n", count, "--expect", 503, *words,
+                        daemon.url + "/images", directory)
 
 
 def measure(program, work, size, is_kept, count):

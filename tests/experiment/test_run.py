@@ -75,3 +75,14 @@ def test_requests_without_a_whole_answer_may_be_stored(tmp_path):
             assert not is_valid
         else:
             assert is_valid
+
+
+@pytest.mark.parametrize("most, changes, is_right", [
+    (2, {}, True), (1, {}, False), (0, {"errors": {"reset": 0, "timeout": 0}}, False),
+    (2, {"errors": {"reset": 1, "timeout": 1}}, False), (2, {"unexpected": 1}, False),
+    (2, {"interrupted": True}, False), (2, {"aborted": 1}, False), (2, {"doubled": 1}, False)])
+def test_only_resets_are_forgiven_and_few(most, changes, is_right):
+    """Without a reset something else has failed, which the report may not name."""
+    report = {"errors": {"reset": 2, "timeout": 0}, "unexpected": 0, "interrupted": False,
+              "aborted": 0} | changes
+    assert run._only_resets(report, most) == is_right

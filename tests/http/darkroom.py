@@ -282,6 +282,13 @@ class Daemon:
         self.process.wait()
         self.stopped = True
 
+    def threads(self, group):
+        """Returns /proc/PID/task/TID of each thread of a group, in the order of the threads."""
+        names = {task: (task / "comm").read_text().strip()
+                 for task in pathlib.Path(f"/proc/{self.pid}/task").iterdir()}
+        return sorted((task for task, name in names.items() if name.startswith(f"{group}/")),
+                      key=lambda task: int(names[task].partition("/")[2]))
+
     def cpu_seconds(self):
         """Returns the CPU time of all threads, in seconds with a resolution of nanoseconds."""
         total = 0

@@ -70,14 +70,8 @@ def under_policies(daemon, files, policies, settings=()):
 
 def bound(daemon, group):
     """Returns the CPUs that each thread of a group may use, in the order of the threads."""
-    found = {}
-    for task in pathlib.Path(f"/proc/{daemon.pid}/task").iterdir():
-        name = (task / "comm").read_text().strip()
-        if name.startswith(f"{group}/"):
-            status = (task / "status").read_text()
-            cpus = re.search(r"^Cpus_allowed_list:\s+(\S+)", status, re.M)[1]
-            found[int(name.partition("/")[2])] = cpus
-    return [found[i] for i in sorted(found)]
+    return [re.search(r"^Cpus_allowed_list:\s+(\S+)", (task / "status").read_text(), re.M)[1]
+            for task in daemon.threads(group)]
 
 
 def test_replicas_make_the_same_files_in_turns(start, files):

@@ -258,8 +258,7 @@ def test_io_and_disk_threads_have_short_time_slices(start):
 
     def slices(group):
         return {int(re.search(r"^se.slice +: +(\d+)", (task / "sched").read_text(), re.M)[1])
-                for task in pathlib.Path(f"/proc/{daemon.pid}/task").iterdir()
-                if (task / "comm").read_text().split("/")[0] == group}
+                for task in daemon.threads(group)}
 
     # A thread gives itself its name and its slice, perhaps after the daemon is ready.
     assert eventually(lambda: slices("io") == slices("disk") == {100000})
@@ -278,9 +277,7 @@ def test_io_threads_go_before_the_image_work(start):
     daemon, own = start(policy="drain"), os.getpriority(os.PRIO_PROCESS, 0)
 
     def niceness(group):
-        return {os.getpriority(os.PRIO_PROCESS, int(task.name))
-                for task in pathlib.Path(f"/proc/{daemon.pid}/task").iterdir()
-                if (task / "comm").read_text().split("/")[0] == group}
+        return {os.getpriority(os.PRIO_PROCESS, int(task.name)) for task in daemon.threads(group)}
 
     below = max(own - 5, -20)
     assert eventually(lambda: niceness("io") == {below})
