@@ -118,11 +118,14 @@ def test_closed_loop_over_a_stall(serve, load, files):
 
 @six_attempts
 def test_open_loop_over_a_stall(serve, load, files):
-    """Every request that was due during the stall has waited."""
+    """Every request that was due during the stall has waited.
+
+    After the stall the server needs 60 us for each of 110 requests. 220 would make the mean 1 %
+    too long."""
     url = serve("-d", 200, "-s", f"1005:{STALL * 1e3:.0f}")
-    status, report = load.json("-c", 500, "-n", 500, "--rate", 100, url, files)
-    assert status == 0 and report["responses"] == 500
-    expected = figures(simulate(500, 500, 0.2, 1.005, lambda i: i / 100))
+    status, report = load.json("-c", 250, "-n", 250, "--rate", 50, url, files)
+    assert status == 0 and report["responses"] == 250
+    expected = figures(simulate(250, 250, 0.2, 1.005, lambda i: i / 50))
     assert expected["p50"] < 201 and expected["p90"] > 1500
     assert_close(report["since_due_ms"], expected)
 
