@@ -594,8 +594,8 @@ YES_NO(experiment, pixel_own, "yes", FIXED,
        "16 pixels (4 to 16 with chroma = 420) without their pixels, from samples as far\n"
        "apart as the sharpness needs.")
 AUTO(experiment, decode_processes, 1, 64, "auto", FIXED,
-     "Pictures of other formats than JPEG that are decoded at a time. auto: one for\n"
-     "each core, from 2 to 16.")
+     "Pictures of other formats than JPEG that are decoded at a time, and files of them\n"
+     "that are made beside these. auto: one for each core, from 2 to 16.")
 YES_NO(experiment, core_dumps, "no", FIXED,
        "Whether a crash may leave a core file, which has the pictures of that moment.\n"
        "no: also no process of the same user may attach to the daemon. yes: ulimit -c,\n"

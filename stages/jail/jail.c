@@ -54,6 +54,7 @@ static struct {
 	int control; /* -1: not started */
 	_Atomic uint32_t formats;
 	unsigned slot_count;
+	unsigned decode_slots; /* the first ones; the others are of encodes */
 	struct jail_counters counters[FILE_FORMATS];
 	pthread_mutex_t lock; /* of what follows */
 	struct jail_slot slot[JAIL_SLOTS_MAX];
@@ -162,9 +163,12 @@ int jail_start(const char *program, uint32_t formats, unsigned slots)
 {
 	int err = 0;
 
-	assert(jail.control < 0 && slots <= JAIL_SLOTS_MAX);
+	assert(jail.control < 0 && 2 * slots <= JAIL_SLOTS_MAX);
 	if (!formats)
 		return 0;
+	jail.decode_slots = slots;
+	if (formats >= JAIL_ENCODES(0))
+		slots *= 2;
 	for (jail.slot_count = 0; jail.slot_count < slots && !err;) {
 		err = make_slot(&jail.slot[jail.slot_count]);
 		jail.slot_count += !err;
@@ -262,12 +266,15 @@ static bool is_fit(struct jail_slot *s)
 	return false;
 }
 
-static struct jail_slot *find_slot(void)
+/* An encode waits for no decode: large pictures of other clients have their slots for long. */
+static struct jail_slot *find_slot(const struct jail_request *q)
 {
-	for (unsigned k = 0; k < jail.slot_count; k++)
-		if (is_fit(&jail.slot[k]))
-			return &jail.slot[k];
-	return NULL;
+	unsigned k = q->effort ? jail.decode_slots : 0,
+		 end = q->effort ? jail.slot_count : jail.decode_slots;
+
+	while (k < end && !is_fit(&jail.slot[k]))
+		k++;
+	return k < end ? &jail.slot[k] : NULL;
 }
 
 /* ---- crashes ---- */
@@ -437,7 +444,7 @@ static enum jail_result begin(struct jail_job *job)
 	pthread_mutex_lock(&jail.lock);
 	take_notices();
 	bool is_off = is_switched_off(q);
-	struct jail_slot *s = is_off ? NULL : find_slot();
+	struct jail_slot *s = is_off ? NULL : find_slot(q);
 
 	if (s) {
 		s->is_taken = true;

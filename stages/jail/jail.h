@@ -25,10 +25,10 @@
 #include "jail_protocol.h"
 
 /*
- * Starts the program, which works on up to `slots` pictures at a time. `formats` has a bit for each
- * enum file_format that is decoded, and JAIL_ENCODES() of each that is encoded; 0 starts nothing.
- * Call it before the sandbox and before any thread. Returns 0, or -errno with the reason logged;
- * then no format can be decoded.
+ * Starts the program, which decodes up to `slots` pictures at a time, and encodes as many beside
+ * them. `formats` has a bit for each enum file_format that is decoded, and JAIL_ENCODES() of each
+ * that is encoded; 0 starts nothing. Call it before the sandbox and before any thread. Returns 0,
+ * or -errno with the reason logged; then no format can be decoded.
  */
 int jail_start(const char *program, uint32_t formats, unsigned slots);
 

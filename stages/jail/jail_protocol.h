@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 #define JAIL_CONTROL_FD 3 /* of darkroom-decode; the memfds follow */
-#define JAIL_SLOTS_MAX 64
+#define JAIL_SLOTS_MAX 128
 #define JAIL_ENCODES(format) (UINT32_C(1) << (16 + (format)))
 #define JAIL_PAGE ((uint64_t)4096)
 #define JAIL_SLOT_BYTES (UINT64_C(1) << 36) /* of addresses: only what is written takes memory */

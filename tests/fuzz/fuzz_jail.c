@@ -100,7 +100,7 @@ static void run_job(const struct input *in, const uint8_t *data, size_t size, in
 }
 
 /* A slot whose child is this program, and a zygote that has ended. */
-static void begin_child(int *pair)
+static void begin_child(int *pair, bool is_encode)
 {
 	struct jail_slot *s = &jail.slot[0];
 	int control[2];
@@ -115,6 +115,7 @@ static void begin_child(int *pair)
 	close(control[1]);
 	jail.control = control[0];
 	jail.slot_count = 1;
+	jail.decode_slots = !is_encode;
 	memset(jail.crashes, 0, sizeof jail.crashes);
 }
 
@@ -128,10 +129,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(&in, data, sizeof in);
 	make_sound(&in.request);
 	log_set_level(0);
-	begin_child(pair);
+	begin_child(pair, in.request.effort);
 	run_job(&in, data + sizeof in, size - sizeof in, pair[1]);
 	assert(!jail.slot[0].is_taken);
-	assert(!find_slot()); /* not before the zygote has wiped it */
+	assert(!is_fit(&jail.slot[0])); /* not before the zygote has wiped it */
 	close(pair[1]);
 	jail_stop();
 	return 0;

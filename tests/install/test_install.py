@@ -284,8 +284,8 @@ def test_service_has_the_memory_that_the_shipped_configuration_may_take(installe
             value("connections", config) * (32 << 10))
     assert most <= value("MemoryMax", unit)
     # The main thread, the log's, the process that opens files again; and of darkroom-decode the two
-    # that stay, with a child for each of 16 slots, and one that ends.
-    assert threads + 3 + 2 + 2 * 16 <= value("TasksMax", unit)
+    # that stay, with a child for each of 32 slots, and one that ends.
+    assert threads + 3 + 2 + 2 * 32 <= value("TasksMax", unit)
 
 
 def test_service_is_hardened(units):

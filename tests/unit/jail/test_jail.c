@@ -134,16 +134,24 @@ static struct jail_job job_of(const struct sample *s, unsigned reduce, uint32_t 
 	};
 }
 
+static enum jail_result advance_to_end(struct jail_job *job)
+{
+	uint64_t end_ns = clock_ns() + 20 * NS_PER_S;
+	enum jail_result result;
+
+	while ((result = jail_job_advance(job)) == JAIL_JOB_MORE)
+		assert_true(clock_ns() < end_ns);
+	return result;
+}
+
 static struct result run(struct jail_job *job)
 {
 	struct result r = { .plane_count = job->request.plane_count };
 	size_t width = jail_plane_side(WIDTH, job->request.reduce),
 	       height = jail_plane_side(HEIGHT, job->request.reduce);
-	uint64_t end_ns = clock_ns() + 20 * NS_PER_S;
 
 	jail_job_begin(job);
-	while ((r.result = jail_job_advance(job)) == JAIL_JOB_MORE)
-		assert_true(clock_ns() < end_ns);
+	r.result = advance_to_end(job);
 	r.fault = job->fault;
 	r.cpu_ns = job->cpu_ns;
 	for (unsigned c = 0; r.result == JAIL_JOB_DONE && c < r.plane_count; c++) {
@@ -274,6 +282,50 @@ static void test_memory_is_what_was_reserved(void **state)
 	assert_int_equal(r.result, JAIL_JOB_FAILED);
 	assert_int_equal(r.fault, JAIL_FAULT_MEMORY);
 	assert_decoded(&s, 1, 0);
+	free(s.file);
+	jail_stop();
+}
+
+/* ---- jobs that wait ---- */
+
+/* Begins a job, and gives it a process. */
+static void hold(struct jail_job *job)
+{
+	jail_job_begin(job);
+	while (!job->slot)
+		assert_int_equal(jail_job_advance(job), JAIL_JOB_MORE);
+}
+
+static void test_an_encode_waits_for_no_decode(void **state)
+{
+	static const uint8_t planes[16 * 16 * 3 / 2];
+	static struct sample s;
+
+	(void)state;
+	assert_int_equal(
+		jail_start(program_path("darkroom-decode"), FORMATS | JAIL_ENCODES(FILE_WEBP), 1),
+		0);
+	write_png(&s, 3);
+	struct jail_job held = job_of(&s, 1, 0),
+			encode = { .source = planes,
+		                   .request = { .format = FILE_WEBP,
+		                                .effort = JAIL_ENCODE_FAST,
+		                                .width = 16,
+		                                .height = 16,
+		                                .plane_count = 3,
+		                                .reduce = 1,
+		                                .chroma_reduce = 2,
+		                                .quality = 80,
+		                                .cpu_ms = 300,
+		                                .source_bytes = sizeof planes,
+		                                .arena_bytes = 4 << 20,
+		                                .extra_max = 4096 } };
+
+	hold(&held);
+	jail_job_begin(&encode);
+	assert_int_equal(advance_to_end(&encode), JAIL_JOB_DONE);
+	jail_job_end(&encode);
+	jail_job_end(&held);
 	free(s.file);
 	jail_stop();
 }
@@ -454,6 +506,7 @@ int main(void)
 		cmocka_unit_test(test_planes_of_webp),
 		cmocka_unit_test(test_damage_is_a_fault_of_the_file),
 		cmocka_unit_test(test_memory_is_what_was_reserved),
+		cmocka_unit_test(test_an_encode_waits_for_no_decode),
 		cmocka_unit_test(test_hostile_acts),
 		cmocka_unit_test(test_many_crashes_switch_the_format_off),
 		cmocka_unit_test(test_processes_that_are_killed_come_back),
