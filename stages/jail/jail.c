@@ -266,14 +266,15 @@ static bool is_fit(struct jail_slot *s)
 	return false;
 }
 
-/* An encode waits for no decode: large pictures of other clients have their slots for long. */
-static struct jail_slot *find_slot(const struct jail_request *q)
+/* An encode waits for no decode: large pictures of other clients have their slots for long. Sets
+ * whether jobs of the same kind are at work. */
+static struct jail_slot *find_slot(const struct jail_request *q, bool *is_busy)
 {
 	unsigned k = q->effort ? jail.decode_slots : 0,
 		 end = q->effort ? jail.slot_count : jail.decode_slots;
 
-	while (k < end && !is_fit(&jail.slot[k]))
-		k++;
+	for (; k < end && !is_fit(&jail.slot[k]); k++)
+		*is_busy |= jail.slot[k].is_taken;
 	return k < end ? &jail.slot[k] : NULL;
 }
 
@@ -443,8 +444,8 @@ static enum jail_result begin(struct jail_job *job)
 
 	pthread_mutex_lock(&jail.lock);
 	take_notices();
-	bool is_off = is_switched_off(q);
-	struct jail_slot *s = is_off ? NULL : find_slot(q);
+	bool is_off = is_switched_off(q), is_busy = false;
+	struct jail_slot *s = is_off ? NULL : find_slot(q, &is_busy);
 
 	if (s) {
 		s->is_taken = true;
@@ -462,6 +463,8 @@ static enum jail_result begin(struct jail_job *job)
 		return send(job->socket, q, sizeof *q, MSG_NOSIGNAL) == sizeof *q
 		               ? JAIL_JOB_MORE
 		               : condemn(job, ended);
+	if (is_busy) /* each of them ends */
+		job->waited_ms = 0;
 	if (wait_for(job, jail.control, READY_MAX_MS) >= 0)
 		return JAIL_JOB_MORE;
 	log_warning(NAME ": no process is ready to %s %s %s; %s", verb(q),

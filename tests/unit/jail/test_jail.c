@@ -330,6 +330,29 @@ static void test_an_encode_waits_for_no_decode(void **state)
 	jail_stop();
 }
 
+static void test_a_job_waits_while_others_are_at_work(void **state)
+{
+	static struct sample s;
+
+	(void)state;
+	start("darkroom-decode");
+	write_png(&s, 3);
+	struct jail_job held[2] = { job_of(&s, 1, 0), job_of(&s, 1, 0) }, waiting = held[0];
+
+	hold(&held[0]);
+	hold(&held[1]);
+	jail_job_begin(&waiting);
+	waiting.waited_ms = READY_MAX_MS; /* it has waited long */
+	assert_int_equal(jail_job_advance(&waiting), JAIL_JOB_MORE);
+	assert_null(waiting.slot);
+	jail_job_end(&held[0]);
+	assert_int_equal(advance_to_end(&waiting), JAIL_JOB_DONE);
+	jail_job_end(&waiting);
+	jail_job_end(&held[1]);
+	free(s.file);
+	jail_stop();
+}
+
 /* ---- a decoder that somebody has taken over ---- */
 
 static unsigned open_descriptors(void)
@@ -507,6 +530,7 @@ int main(void)
 		cmocka_unit_test(test_damage_is_a_fault_of_the_file),
 		cmocka_unit_test(test_memory_is_what_was_reserved),
 		cmocka_unit_test(test_an_encode_waits_for_no_decode),
+		cmocka_unit_test(test_a_job_waits_while_others_are_at_work),
 		cmocka_unit_test(test_hostile_acts),
 		cmocka_unit_test(test_many_crashes_switch_the_format_off),
 		cmocka_unit_test(test_processes_that_are_killed_come_back),
