@@ -76,7 +76,7 @@ HOSTILE := $B/tests/tools/hostile_decode
 
 say = $(if $(filter 1,$V),,@printf '  %-5s %s\n' $(1) $@;)
 
-.PHONY: all build-tests check synthetic synthetic-wide world fuzz fuzzers coverage analyze analyze-clang analyze-objects docs asan tsan ubsan format lint layers bench bench-peers clean help FORCE uninstall deb \
+.PHONY: all build-tests check synthetic synthetic-wide world lab fuzz fuzzers coverage analyze analyze-clang analyze-objects docs asan tsan ubsan format lint layers bench bench-peers clean help FORCE uninstall deb \
         install install-bin install-conf install-man install-systemd install-completion install-doc
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -240,6 +240,24 @@ $B/world/orders: $B/tests/world/orders.o $B/libfixtures.a $B/libdarkroom.a
 $B/tests/world/orders.o: private DARKROOM_CPPFLAGS += -iquote tests/unit
 world: $B/world/synthetic $(if $(is_clang)$(SAN),,$(world_tests) $B/world/orders)
 
+# The scheduler in virtual time as a page: tests/world/lab. Headers that wasi-libc lacks are empty; wasi.h has what they declare.
+lab_src := $(filter-out src/base/coroutine.c,$(wildcard src/policy/*.c src/sched/core/*.c)) tests/world/machine.c \
+           $(patsubst %,src/%.c,base/clock base/json base/pool base/queue base/suggest base/text base/thread_use conf/conf_number \
+           layout/cores layout/partition layout/placement telemetry/histogram telemetry/metrics_text) \
+           tests/world/seams_libc.c tests/world/seams_sched.c tests/bench/spin.c tests/bench/synthetic.c tests/world/lab/browser.c
+lab_headers := link malloc pthread setjmp sys/eventfd sys/prctl sys/syscall
+build/lab/lab.wasm: $(lab_src) tests/world/lab/wasi.h $(wildcard src/*/*.h src/sched/core/*.h tests/world/*.h) Makefile
+	$(call say,LINK)mkdir -p build/lab/sys && touch $(lab_headers:%=build/lab/%.h)
+	@clang --target=wasm32-wasi -mexec-model=reactor -O2 -std=gnu11 -w -D_GNU_SOURCE \
+	   -D_WASI_EMULATED_PROCESS_CLOCKS -Dmain=__real_main -Ibuild/lab -include tests/world/lab/wasi.h $(addprefix -iquote ,src tests tests/world) \
+	   $(filter-out %=main,$(world_seams)) -Wl,--wrap=fopen,--export=__stack_pointer,--allow-undefined,-z,stack-size=262144 -o $@.raw $(lab_src)
+	@wasm-opt -O2 --enable-mutable-globals --enable-sign-ext --asyncify \
+	   --pass-arg=asyncify-imports@lab.switch -o $@ $@.raw
+build/lab.html: build/lab/lab.wasm tests/world/lab/lab.html tests/world/lab/run.js
+	@base64 $< >$<.text
+	@sed -e '/^@RUN@$$/{r tests/world/lab/run.js' -e 'd}' -e '/^@WASM@$$/{r $<.text' -e 'd}' tests/world/lab/lab.html >$@
+lab: build/lab.html
+
 # Measures the share of damaged files that the decoder notices: make damage FILES='...'
 $(DAMAGE): $(DAMAGE).o $B/libdarkroom.a
 	$(call say,LINK)$(CC) $(DARKROOM_LDFLAGS) -o $@ $^ $(LIBS)
@@ -388,7 +406,7 @@ uninstall:
 	$(if $(docdir),rm -rf $(DESTDIR)$(docdir))
 
 clean:
-	rm -rf build/deb build/plain build/debug build/asan build/tsan build/ubsan build/fuzz build/afl build/coverage build/analyze build/clang-* build/darkroom* compile_commands.json
+	rm -rf build/deb build/lab build/lab.html build/plain build/debug build/asan build/tsan build/ubsan build/fuzz build/afl build/coverage build/analyze build/clang-* build/darkroom* compile_commands.json
 
 help:
 	@printf '%s\n' \
@@ -403,6 +421,7 @@ help:
 	 'make layers           check that each folder includes only from folders below it' \
 	 'make compile_commands.json      for clangd and clang-tidy' \
 	 'make world            build programs that run in virtual time: tests/world' \
+	 'make lab              build build/lab.html: the scheduler in virtual time, in a browser' \
 	 'make bench            compare the daemon with its own code without a server; BENCH="OPTIONS"' \
 	 'make bench-peers      compare the daemon with other servers' \
 	 'make SAN=LIST         build/asan/darkroomd (address,undefined), build/tsan/darkroomd (thread), ...' \
