@@ -155,7 +155,9 @@ def _parts(results):
              "The same ring in virtual time, which is simulated and not measured: every core has its "
              "own speed, and only the costs of the scheduler and the kernel are there. Efficiency is "
              "the throughput over that of cores without any overhead, and slowdown the time of an "
-             f"event over its CPU time. {simulation.MANY_ROUNDS} seeds.", simulation.cores_table)):
+             "event over its CPU time. Each round has another seed. A group has at most "
+             f"{simulation.THREADS_MAX} workers, so there are no results for more cores.",
+             simulation.cores_table)):
         if results.of(kind):
             text.append(f"## {title}\n\n{words}\n\n{make(results)}\n")
     if results.of("caches"):
