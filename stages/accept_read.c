@@ -15,7 +15,6 @@
 #include "base/thread_use.h"
 #include "conn/conn_steps.h"
 #include "conn/io_loop.h"
-#include "log/log.h"
 #include "pixel/decoder.h"
 #include "stages.h"
 

@@ -12,8 +12,6 @@
 #include <sys/utsname.h>
 #include <xxhash.h>
 
-#include "base/version.h"
-
 #define TEXT_OF(x) #x
 #define VALUE_OF(x) TEXT_OF(x)
 

@@ -1,7 +1,6 @@
 /* file_format.c - the table of formats. */
 #include "file_format.h"
 
-#include <stddef.h>
 #include <string.h>
 
 static const struct {

@@ -17,7 +17,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/text.h"
 #include "conf/conf.h"
 #include "conf/conf_source.h"
 #include "daemon/sandbox/sandbox.h"

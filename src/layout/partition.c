@@ -6,7 +6,6 @@
  */
 #include "partition.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "base/check.h"

@@ -10,7 +10,6 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#include "base/limits.h"
 #include "histogram.h"
 #include "policy/policies.h"
 

@@ -8,7 +8,6 @@
 
 #include "base/check.h"
 #include "base/clock.h"
-#include "conf/conf.h"
 
 #define WINDOWS_PER_TARGET 4 /* shares.h: what is expected is done within one */
 #define WINDOW_MAX_S 1.0

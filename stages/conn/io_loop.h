@@ -12,7 +12,6 @@
 #include <time.h>
 
 #include "base/reactor.h"
-#include "conf/conf.h"
 #include "http/preconditions.h"
 #include "http/response.h"
 #include "http_server.h"

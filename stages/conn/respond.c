@@ -7,7 +7,6 @@
 #include "respond.h"
 
 #include <string.h>
-#include <sys/socket.h>
 
 #include "admission/admission.h"
 #include "base/clock.h"

@@ -7,7 +7,6 @@
 
 #include "base/check.h"
 #include "base/json.h"
-#include "base/text.h"
 
 static const struct {
 	const char *slug, *title;

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "avif_file.h"
-#include "base/check.h"
 #include "base/round.h"
 
 #define ICC_MAX (4U << 20)

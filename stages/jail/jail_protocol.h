@@ -16,7 +16,6 @@
 #ifndef DARKROOM_JAIL_JAIL_PROTOCOL_H
 #define DARKROOM_JAIL_JAIL_PROTOCOL_H
 
-#include <stddef.h>
 #include <stdint.h>
 
 #define JAIL_CONTROL_FD 3 /* of darkroom-decode; the memfds follow */

@@ -1,7 +1,6 @@
 /* decoder_jailed.c - what a header says becomes a request, and planes become a picture. */
 #include "decoder_jailed.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/pool.h"

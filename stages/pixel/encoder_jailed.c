@@ -5,7 +5,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/check.h"
 #include "base/pool.h"
 #include "container.h"
 

@@ -13,7 +13,6 @@
 #include <immintrin.h>
 #endif
 
-#include "base/check.h"
 #include "kernel.h"
 
 #define ZIGZAG(OF)                                                                  \

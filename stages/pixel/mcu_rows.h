@@ -9,7 +9,6 @@
 #define DARKROOM_PIXEL_MCU_ROWS_H
 
 #include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
 #include <jpeglib.h>

@@ -14,7 +14,6 @@
 #include <stdint.h>
 
 #include "base/file_format.h"
-#include "base/limits.h"
 
 #define PLANE_MAX 4
 

@@ -9,8 +9,6 @@
 #ifndef DARKROOM_PIXEL_PLACEHOLDER_H
 #define DARKROOM_PIXEL_PLACEHOLDER_H
 
-#include <stdint.h>
-
 struct picture;
 
 #define PLACEHOLDER_COLOR_MAX 8 /* "#7a8b9c", with the zero */

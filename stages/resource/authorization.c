@@ -14,7 +14,6 @@
 #include "base/check.h"
 #include "conf/conf.h"
 #include "handlers.h"
-#include "image/image.h"
 
 /* ---- signed uploads ---- */
 

@@ -6,7 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/text.h"
 #include "conf/conf.h"
 #include "conn/respond.h"
 #include "http/preconditions.h"

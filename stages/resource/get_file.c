@@ -15,7 +15,6 @@
 #include "background/remake.h"
 #include "base/cached.h"
 #include "base/json.h"
-#include "base/text.h"
 #include "conf/conf_files.h"
 #include "conn/respond.h"
 #include "image/image.h"

@@ -13,9 +13,7 @@
 #include "http/preconditions.h"
 #include "image/image_service.h"
 #include "page/page_files.h"
-#include "sched/core/stage.h"
 #include "sched/report/graph_report.h"
-#include "store/store.h"
 #include "telemetry/metrics_text.h"
 
 /* ---- web pages ---- */

@@ -12,10 +12,7 @@
 #ifndef DARKROOM_S3_FORMER_H
 #define DARKROOM_S3_FORMER_H
 
-#include <stdbool.h>
-
 #include "s3_client.h"
-#include "store/ulid.h"
 
 #define S3_FORMER_FILES "file/"
 

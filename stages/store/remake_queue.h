@@ -12,7 +12,6 @@
 #include <stdint.h>
 
 #include "conf/conf.h"
-#include "store_path.h"
 
 struct store;
 

@@ -12,7 +12,6 @@
 #include <stdint.h>
 
 #include "graph_table.h"
-#include "stage.h"
 
 struct conf;
 struct graph;

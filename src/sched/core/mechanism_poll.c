@@ -13,8 +13,6 @@
  */
 #include "mechanism.h"
 
-#include <errno.h>
-
 #include "base/clock.h"
 #include "base/text.h"
 #include "resources.h"

@@ -7,7 +7,6 @@
  */
 #include "mechanism.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "base/check.h"

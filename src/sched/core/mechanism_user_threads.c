@@ -23,7 +23,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/check.h"
 #include "base/clock.h"
 #include "base/coroutine.h"
 #include "base/text.h"

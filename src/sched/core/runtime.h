@@ -14,9 +14,7 @@
 #include <stdint.h>
 
 #include "base/queue.h"
-#include "conf/conf.h"
 #include "deque.h"
-#include "event.h"
 #include "graph_table.h"
 #include "policy/policy.h"
 #include "resources.h"

@@ -6,7 +6,6 @@
  */
 #include "schedule.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 

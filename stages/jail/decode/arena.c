@@ -8,8 +8,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/check.h"
-
 #define ADDRESSES (UINT64_C(8) << 30)
 #define FIRST (UINT64_C(2) << 20) /* for the start of the program and its libraries */
 #define ALIGNMENT 16

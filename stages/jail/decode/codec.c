@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "arena.h"
-#include "base/check.h"
 #include "jail/file_header.h"
 
 #define TINY_ARENA (UINT64_C(8) << 20) /* of a small picture that is encoded */

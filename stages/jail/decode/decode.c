@@ -10,7 +10,6 @@
  *
  * usage: darkroom-decode SLOTS FORMATS [zygote], with the descriptors of jail_protocol.h
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "base/text.h"
 
 /* Offsets and lengths of the fields. */
 #define NAME_LENGTH 100
