@@ -147,6 +147,18 @@ static bool has_capitals(const char *section, size_t length)
 
 /* ---- messages ---- */
 
+/* Appends the value: in double quotes, control bytes as '?', cut after QUOTED_MAX. */
+static void quote(struct text *to, const char *value)
+{
+	size_t length = strlen(value);
+	bool is_cut = length > QUOTED_MAX;
+
+	text_put(to, "\"", 1);
+	for (size_t i = 0; i < (is_cut ? QUOTED_MAX - 3 : length); i++)
+		text_put(to, iscntrl((unsigned char)value[i]) ? "?" : &value[i], 1);
+	text_puts(to, is_cut ? "...\"" : "\"");
+}
+
 void conf_source_where(const struct conf_source *s, const struct conf_setting *setting,
                        struct text *to)
 {
@@ -165,23 +177,12 @@ void conf_source_report(const struct conf_source *s, const struct conf_setting *
 	text_puts(errors, ": ");
 	if (setting && !setting->override && setting->key) {
 		text_printf(errors, "%s.%s = ", setting->section, setting->key);
-		conf_quote(errors, setting->value);
+		quote(errors, setting->value);
 		text_puts(errors, ": ");
 	} else if (setting && !setting->override) {
 		text_printf(errors, "[%s]: ", setting->section);
 	}
 	text_printf(errors, "%s\n", message);
-}
-
-void conf_quote(struct text *to, const char *value)
-{
-	size_t length = strlen(value);
-	bool is_cut = length > QUOTED_MAX;
-
-	text_put(to, "\"", 1);
-	for (size_t i = 0; i < (is_cut ? QUOTED_MAX - 3 : length); i++)
-		text_put(to, iscntrl((unsigned char)value[i]) ? "?" : &value[i], 1);
-	text_puts(to, is_cut ? "...\"" : "\"");
 }
 
 /* ---- the file ---- */
@@ -215,7 +216,7 @@ static void problem_at(struct scan *scan, const char *found, const char *expecte
 {
 	struct text t = TEXT_LOCAL(128);
 
-	conf_quote(&t, found);
+	quote(&t, found);
 	problem(scan, "%s: %s", t.data, expected);
 }
 
@@ -484,7 +485,7 @@ static int add_override(struct conf_source *s, const char *text, struct text *er
 
 	if (!is_name(section, section_length) || !is_name(dot + 1, key_length)) {
 		text_puts(errors, s->override_lead);
-		conf_quote(errors, text);
+		quote(errors, text);
 		return text_refuse(errors, ": expected SECTION.KEY=VALUE\n");
 	}
 	if (has_capitals(section, section_length))

@@ -53,9 +53,6 @@ void conf_source_where(const struct conf_source *s, const struct conf_setting *s
 void conf_source_report(const struct conf_source *s, const struct conf_setting *setting,
                         const char *message, struct text *errors);
 
-/* Appends the value for a message: in double quotes, control bytes as '?', cut after 80 bytes. */
-void conf_quote(struct text *to, const char *value);
-
 /* ---- places for messages of the start; main thread ---- */
 
 /* Keeps the settings for conf_place(), in place of those of the call before. Takes their content,

@@ -122,7 +122,7 @@ void log_set_level(enum log_level level)
 	atomic_store_explicit(&level_max, (int)level, memory_order_relaxed);
 }
 
-bool log_enabled(enum log_level level)
+static bool log_enabled(enum log_level level)
 {
 	return (int)level <= atomic_load_explicit(&level_max, memory_order_relaxed);
 }

@@ -28,7 +28,6 @@ enum log_access { LOG_ACCESS_NO = 1, LOG_ACCESS_TEXT, LOG_ACCESS_JSON };
 
 /* Sets the highest level that is written; initially NOTICE. */
 void log_set_level(enum log_level level);
-bool log_enabled(enum log_level level);
 
 void log_write(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -44,16 +44,6 @@ void process_set_reload(bool has_failed)
 		atomic_store_explicit(&reload_s, (uint64_t)now.tv_sec, memory_order_relaxed);
 }
 
-static void reloads(struct metrics *m)
-{
-	metrics_value(m, "darkroom_config_last_reload_successful",
-	              "Whether the last reload of the configuration succeeded.",
-	              !atomic_load_explicit(&has_reload_failed, memory_order_relaxed));
-	metrics_value(m, "darkroom_config_last_reload_success_timestamp_seconds",
-	              "Time of the last successful reload, or of the start.",
-	              atomic_load_explicit(&reload_s, memory_order_relaxed));
-}
-
 static void memory(struct process *p, struct metrics *m)
 {
 	char data[128];
@@ -104,5 +94,10 @@ void process_metrics(struct process *p, struct metrics *m)
 	metrics_seconds(m, NULL, (uint64_t)p->start.tv_sec * NS_PER_S + (uint64_t)p->start.tv_nsec);
 	memory(p, m);
 	descriptors(p, m);
-	reloads(m);
+	metrics_value(m, "darkroom_config_last_reload_successful",
+	              "Whether the last reload of the configuration succeeded.",
+	              !atomic_load_explicit(&has_reload_failed, memory_order_relaxed));
+	metrics_value(m, "darkroom_config_last_reload_success_timestamp_seconds",
+	              "Time of the last successful reload, or of the start.",
+	              atomic_load_explicit(&reload_s, memory_order_relaxed));
 }

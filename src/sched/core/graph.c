@@ -122,15 +122,6 @@ static void group_fini(struct group *grp)
 
 static _Thread_local jmp_buf *thread_end; /* of a worker's thread */
 
-/* Waits for the end of the thread that ran the worker before. What belongs to a thread is made
- * again: its binding, its time slice and its performance counters. */
-static void take_over(struct worker *w)
-{
-	pthread_join(w->former, NULL);
-	perf_close(&w->perf);
-	worker_adopt(w, worker_schedule(w));
-}
-
 static void *worker_thread(void *arg)
 {
 	struct worker *const w = arg;
@@ -144,8 +135,11 @@ static void *worker_thread(void *arg)
 		pool_thread_fini();
 		return NULL;
 	}
-	if (w->has_former)
-		take_over(w);
+	if (w->has_former) { /* what belongs to a thread is made again */
+		pthread_join(w->former, NULL);
+		perf_close(&w->perf);
+		worker_adopt(w, worker_schedule(w));
+	}
 	worker_run(w);
 	/* Acquire: pairs with graph_stop(). The main thread may have prepared stages since. */
 	(void)atomic_load_explicit(&w->group->is_stopping, memory_order_acquire);
@@ -401,18 +395,6 @@ static int complete(struct graph *g, const struct conf *conf, struct schedule *s
 	return err;
 }
 
-/* Says that connections will wait for threads, if there can be more of them. */
-static void log_connections(const struct conf *conf, const struct schedule *schedule)
-{
-	if (schedule_is_thread_per_connection(schedule) &&
-	    schedule->io_count < conf->limits.connections)
-		log_notice("policy thread-per-connection: %u thread%s for up to %" PRIu64
-		           " connections: scheduler.threads is less than limits.connections; "
-		           "further connections wait until one of the first %u closes",
-		           schedule->io_count, plural(schedule->io_count), conf->limits.connections,
-		           schedule->io_count);
-}
-
 /* Makes the schedule of a configuration, with all that it needs of the graph. Returns 0 or -errno,
  * with the reason logged. */
 static int new_schedule(struct graph *g, const struct conf *conf, struct schedule **out)
@@ -427,7 +409,13 @@ static int new_schedule(struct graph *g, const struct conf *conf, struct schedul
 		free(schedule);
 		return err;
 	}
-	log_connections(conf, schedule);
+	if (schedule_is_thread_per_connection(schedule) &&
+	    schedule->io_count < conf->limits.connections)
+		log_notice("policy thread-per-connection: %u thread%s for up to %" PRIu64
+		           " connections: scheduler.threads is less than limits.connections; "
+		           "further connections wait until one of the first %u closes",
+		           schedule->io_count, plural(schedule->io_count), conf->limits.connections,
+		           schedule->io_count);
 	*out = schedule;
 	return 0;
 }

@@ -50,18 +50,6 @@ static int add_stage(const char *name, stage_set *all, stage_set *own, struct te
 	return 0;
 }
 
-static int parse_stages(const struct conf_group *g, stage_set *all, stage_set *own,
-                        struct text *error)
-{
-	char stages[CONF_TEXT_MAX], *rest = stages, *name;
-	int err = 0;
-
-	snprintf(stages, sizeof stages, "%s", g->stages);
-	while (!err && (name = strtok_r(rest, SEPARATORS, &rest)))
-		err = add_stage(name, all, own, error);
-	return err;
-}
-
 /* ---- checks ---- */
 
 static stage_set queued_stages(const struct conf *conf)
@@ -78,6 +66,9 @@ static stage_set queued_stages(const struct conf *conf)
 static int check_group(const struct conf *conf, const struct conf_group *g, stage_set *all,
                        stage_set *own, const char **key, struct text *error)
 {
+	char stages[CONF_TEXT_MAX], *rest = stages, *name;
+	int err = 0;
+
 	*own = 0;
 	*key = NULL;
 	if (!strcmp(g->name, "main") || !strcmp(g->name, "io") || !strcmp(g->name, "disk"))
@@ -87,8 +78,9 @@ static int check_group(const struct conf *conf, const struct conf_group *g, stag
 		return text_refuse(error,
 		                   "has no stages: expected for example stages = scale blur");
 	*key = "stages";
-	int err = parse_stages(g, all, own, error);
-
+	snprintf(stages, sizeof stages, "%s", g->stages);
+	while (!err && (name = strtok_r(rest, SEPARATORS, &rest)))
+		err = add_stage(name, all, own, error);
 	if (!err && !(*own & queued_stages(conf)))
 		return text_refuse(
 			error,

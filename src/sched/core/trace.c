@@ -124,17 +124,10 @@ static void clear(struct trace_ring *r)
 
 /* ---- start and end ---- */
 
-static struct trace_ring **place_of(const struct worker *w)
-{
-	struct tracer *t = w->group->graph->tracer;
-
-	return &t->ring[(unsigned)w->group->id * CONF_THREADS_MAX + w->index];
-}
-
 static int start_worker(struct worker *w)
 {
 	struct tracer *t = w->group->graph->tracer;
-	struct trace_ring **ring = place_of(w);
+	struct trace_ring **ring = &t->ring[(unsigned)w->group->id * CONF_THREADS_MAX + w->index];
 
 	if (!*ring)
 		*ring = ring_new();
