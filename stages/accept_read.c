@@ -184,20 +184,15 @@ static bool is_set(const _Atomic bool *flag)
 	return atomic_load_explicit(flag, memory_order_acquire);
 }
 
-/* Gives the next connection a new thread, which does not come back from here. */
-static void renew_thread(struct visit *v, struct io_loop *io)
-{
-	io->is_used = false;
-	decoder_thread_fini();
-	visit_renew_thread(v);
-}
-
 static unsigned accept_read_poll(struct visit *v, bool may_block)
 {
 	struct io_loop *io = visit_scratch(v);
 
-	if (io->is_used && LIST_EMPTY(&io->conns) && visit_has_new_threads(v))
-		renew_thread(v, io);
+	if (io->is_used && LIST_EMPTY(&io->conns) && visit_has_new_threads(v)) {
+		io->is_used = false;
+		decoder_thread_fini();
+		visit_renew_thread(v); /* the next connection has a new one */
+	}
 	enum io_mode mode = visit_is_retired(v)                 ? IO_RETIRED
 	                    : visit_is_thread_per_connection(v) ? IO_THREAD_PER_CONNECTION
 	                                                        : IO_OWN_LISTENER;

@@ -125,22 +125,15 @@ static void come_back(void *arg)
 	stage_push(graph_stage(job->graph, STAGE_DISK_READ), 0, &job->event);
 }
 
-/* The image may be stored as former versions did. */
-static void adopt(struct storage *st, struct disk_job *job)
-{
-	int err = storage_adopt(st, job->id);
-
-	job->work = err ? DISK_FOUND : DISK_AGAIN;
-	job->found.fd = err;
-}
-
 /* Serves a job of the line. */
 static void read_file(struct visit *v, struct disk_job *job)
 {
 	struct storage *st = &app(v)->images->storage;
 
-	if (job->work == DISK_MISSING)
-		adopt(st, job);
+	if (job->work == DISK_MISSING) { /* the image may be stored as former versions did */
+		job->found.fd = storage_adopt(st, job->id);
+		job->work = job->found.fd ? DISK_FOUND : DISK_AGAIN;
+	}
 	if (st->class->is_shared &&
 	    (job->work == DISK_FIND || job->work == DISK_AGAIN || job->work == DISK_FETCH)) {
 		job->graph = app(v)->images->graph; /* another thread finds the file */

@@ -48,13 +48,6 @@ struct client_key client_key_of(const struct client_key *address, unsigned ipv6_
 	return key;
 }
 
-static void make_seed(struct client_key_seed *seed)
-{
-	/* Without random bytes clients may choose addresses with equal hashes. */
-	if (getrandom(seed->word, sizeof seed->word, GRND_NONBLOCK) != sizeof seed->word)
-		seed->word[0] = (uint64_t)(uintptr_t)seed;
-}
-
 static uint64_t hash_of(const struct client_key *client, const struct client_key_seed *seed)
 {
 	uint64_t word[2];
@@ -69,7 +62,9 @@ static uint64_t hash_of(const struct client_key *client, const struct client_key
 void clients_init(struct clients *t)
 {
 	memset(t, 0, sizeof *t);
-	make_seed(&t->seed);
+	/* Without random bytes clients may choose addresses with equal hashes. */
+	if (getrandom(t->seed.word, sizeof t->seed.word, GRND_NONBLOCK) != sizeof t->seed.word)
+		t->seed.word[0] = (uint64_t)(uintptr_t)&t->seed;
 	pthread_mutex_init(&t->lock, NULL);
 }
 

@@ -19,17 +19,6 @@
 
 /* ---- one socket ---- */
 
-static void split_address(const char *listen, char host[CONF_TEXT_MAX], char port[CONF_TEXT_MAX])
-{
-	const char *colon = strrchr(listen, ':');
-	size_t length = (size_t)(colon - listen);
-	bool is_bracketed = listen[0] == '[';
-
-	snprintf(host, CONF_TEXT_MAX, "%.*s", (int)(is_bracketed ? length - 2 : length),
-	         listen + is_bracketed);
-	snprintf(port, CONF_TEXT_MAX, "%s", colon + 1);
-}
-
 /* Returns 0, or -errno with the reason logged under the key. */
 static int listener_resolve(const char *key, const char *listen, struct sockaddr_storage *address,
                             socklen_t *length)
@@ -38,9 +27,13 @@ static int listener_resolve(const char *key, const char *listen, struct sockaddr
 	const struct addrinfo hints = { .ai_family = AF_UNSPEC,
 		                        .ai_socktype = SOCK_STREAM,
 		                        .ai_flags = AI_PASSIVE | AI_NUMERICSERV };
+	const char *colon = strrchr(listen, ':');
+	bool is_bracketed = listen[0] == '[';
 	struct addrinfo *found;
 
-	split_address(listen, host, port);
+	snprintf(host, sizeof host, "%.*s", (int)(colon - listen) - 2 * is_bracketed,
+	         listen + is_bracketed);
+	snprintf(port, sizeof port, "%s", colon + 1);
 	int failure = getaddrinfo(host[0] ? host : NULL, port, &hints, &found);
 
 	if (failure) {

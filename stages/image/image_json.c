@@ -174,15 +174,6 @@ void image_record_file(struct json *j, const struct image *image, unsigned file,
 	json_object_end(j);
 }
 
-static void record_files(struct json *j, const struct image *image, const struct image_sums *sums)
-{
-	json_object(j, "variants");
-	for (unsigned i = 0; i < image_plan(image)->files.count; i++)
-		if (image_has(image, i))
-			image_record_file(j, image, i, sums);
-	json_object_end(j);
-}
-
 void image_record_begin(struct json *j, const struct image *image)
 {
 	char uploaded[ULID_DATE_MAX];
@@ -226,6 +217,10 @@ void image_record_write(struct text *t, const struct image *image, const struct 
 	image_record_begin(&j, image);
 	if (sums->original)
 		image_record_original(&j, image, sums->original);
-	record_files(&j, image, sums);
+	json_object(&j, "variants");
+	for (unsigned i = 0; i < image_plan(image)->files.count; i++)
+		if (image_has(image, i))
+			image_record_file(&j, image, i, sums);
+	json_object_end(&j);
 	image_record_end(&j);
 }

@@ -311,13 +311,6 @@ static void on_message(j_common_ptr c, int level)
 	note_loss(d, d->has_ended_early ? PREMATURE_END : text);
 }
 
-static void init_errors(struct decoder *d)
-{
-	d->in.err = jpeg_std_error(&d->errors.mgr);
-	d->errors.mgr.error_exit = on_error;
-	d->errors.mgr.emit_message = on_message;
-}
-
 /* ---- DC coefficients that no picture has ---- */
 
 /*
@@ -729,7 +722,9 @@ int decoder_init(struct decoder *d)
 	static const uint8_t nothing[1];
 
 	memset(d, 0, sizeof(*d));
-	init_errors(d);
+	d->in.err = jpeg_std_error(&d->errors.mgr);
+	d->errors.mgr.error_exit = on_error;
+	d->errors.mgr.emit_message = on_message;
 	d->in.client_data = d;
 	if (setjmp(d->errors.failed)) {
 		jpeg_destroy_decompress(&d->in);

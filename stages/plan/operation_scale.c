@@ -208,8 +208,6 @@ static void cover(struct geometry *g, const struct operation *op, const struct g
 		g->uncut_width = parent->width;
 		g->uncut_height = parent->height;
 	}
-	g->width = (int)op->width;
-	g->height = (int)op->height;
 	g->cut_width = op->width;
 	g->cut_height = op->height;
 	if (!op->may_enlarge) {
@@ -230,17 +228,6 @@ static void cover(struct geometry *g, const struct operation *op, const struct g
 	place(g, op);
 }
 
-static void make_exact(struct geometry *g, const struct operation *op,
-                       const struct geometry *parent)
-{
-	g->width = (int)op->width;
-	g->height = (int)op->height;
-	if (!op->may_enlarge) {
-		g->width = min_int(g->width, parent->width);
-		g->height = min_int(g->height, parent->height);
-	}
-}
-
 static void resize(struct geometry *g, const struct operation *op, const struct geometry *parent)
 {
 	if (!op->width)
@@ -250,10 +237,14 @@ static void resize(struct geometry *g, const struct operation *op, const struct 
 		fit_inside(g, op, parent);
 		return;
 	}
-	if (op->fit == PLAN_COVER)
+	g->width = (int)op->width;
+	g->height = (int)op->height;
+	if (op->fit == PLAN_COVER) {
 		cover(g, op, parent);
-	else
-		make_exact(g, op, parent);
+	} else if (!op->may_enlarge) {
+		g->width = min_int(g->width, parent->width);
+		g->height = min_int(g->height, parent->height);
+	}
 	g->whole_width = g->width;
 	g->whole_height = g->height;
 }

@@ -208,13 +208,6 @@ static int find_address(struct client *c)
 	return c->resolver_fd < 0 ? c->resolver_fd : 0;
 }
 
-/* Asks the process, unless it has not answered yet. */
-static void ask_address(struct client *c)
-{
-	if (c->resolver_fd >= 0 && !c->is_asked)
-		c->is_asked = send(c->resolver_fd, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
-}
-
 /* Takes its answer if that has come. */
 static void take_address(struct client *c)
 {
@@ -889,8 +882,8 @@ static void start(struct transfer *t, struct s3_op *op)
 	struct s3_keys keys;
 
 	t->op = op;
-	if (op->is_probe && c->breaker[side_of(op)].is_open)
-		ask_address(c);
+	if (op->is_probe && c->breaker[side_of(op)].is_open && c->resolver_fd >= 0 && !c->is_asked)
+		c->is_asked = send(c->resolver_fd, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
 	op->attempts++;
 	op->began_ns = clock_ns();
 	pthread_mutex_lock(&c->lock);

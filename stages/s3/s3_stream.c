@@ -88,14 +88,6 @@ static bool find_head(struct s3_heads *heads, struct known_head *known)
 	return is_known;
 }
 
-/* Keeps a copy, which may replace another one. */
-static void keep_head(struct s3_heads *heads, const struct known_head *known)
-{
-	pthread_mutex_lock(&heads->lock);
-	*place_of(heads, known->id) = *known;
-	pthread_mutex_unlock(&heads->lock);
-}
-
 /* ---- parts ---- */
 
 static atomic_uint large_parts; /* streams that have them */
@@ -291,7 +283,9 @@ static void head_done(struct s3_op *op)
 	if (!err) {
 		memcpy(stream->known.etag, op->etag, sizeof op->etag);
 		stream->known.modified = op->modified;
-		keep_head(stream->heads, &stream->known);
+		pthread_mutex_lock(&stream->heads->lock);
+		*place_of(stream->heads, stream->known.id) = stream->known;
+		pthread_mutex_unlock(&stream->heads->lock);
 		err = stream->section ? 0 : -ENOENT;
 	}
 	const struct s3_section *s = err ? NULL : stream->section;

@@ -289,7 +289,8 @@ int storage_remove(struct storage *st, const char *id)
 	return image_err == -ENOENT ? spool_err : image_err;
 }
 
-int storage_read(struct storage *st, const char *id, storage_reader *reader, void *arg)
+/* Calls `reader` with the image.json of one image, as the class's read(). */
+static int read_one(struct storage *st, const char *id, storage_reader *reader, void *arg)
 {
 	char ids[1][ULID_LENGTH + 1];
 
@@ -312,7 +313,7 @@ static void note_image(const char *data, size_t length, uint64_t expires, void *
 
 int storage_has(struct storage *st, const char *id)
 {
-	int has = 0, err = storage_read(st, id, note_image, &has);
+	int has = 0, err = read_one(st, id, note_image, &has);
 
 	return err ? err : has;
 }
@@ -367,7 +368,7 @@ uint64_t storage_image_end(const struct storage *st, const char *id, uint64_t ex
 int storage_explain(struct storage *st, struct storage_explanation *e)
 {
 	e->storage = st;
-	int err = storage_read(st, e->id, explain, e);
+	int err = read_one(st, e->id, explain, e);
 
 	e->has_original = !st->class->is_shared && store_has_file(st->files, e->id, STORE_ORIGINAL);
 	e->is_lost = e->is_lost && !st->class->is_shared; /* there a removal takes some time */
@@ -402,7 +403,7 @@ static void append_own(const char *data, size_t length, uint64_t expires, void *
 int stored_list_append(struct text *images, struct storage *st, const char *id)
 {
 	size_t before = images->length;
-	int err = storage_read(st, id, append, images);
+	int err = read_one(st, id, append, images);
 
 	return err ? err : images->length > before;
 }

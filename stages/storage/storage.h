@@ -167,9 +167,6 @@ int storage_examine(struct storage *st);
 /* Puts items as store_put(). If the class is_shared, all are for the same place. */
 void storage_put(struct storage *st, struct store_item *items, unsigned count);
 
-/* Calls `reader` with the image.json of one image, as the class's read(). */
-int storage_read(struct storage *st, const char *id, storage_reader *reader, void *arg);
-
 /* Copies an image that an S3 store has as several objects. Returns 0 if it is worth another look,
  * -ENOENT if there is none, or -errno. */
 int storage_adopt(struct storage *st, const char *id);

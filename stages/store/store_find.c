@@ -99,30 +99,19 @@ int store_tag_write(char tag[STORE_TAG_MAX], const char *sum, uint64_t expires)
 	                (unsigned long long)expires);
 }
 
-uint64_t store_tag_expires(const char *tag)
-{
-	return strlen(tag) > CHECKSUM_LENGTH ? strtoull(tag + CHECKSUM_LENGTH + 1, NULL, 10) : 0;
-}
-
-bool store_tag_is_valid(const char *tag)
-{
-	size_t length = strlen(tag), sum = strspn(tag, "0123456789abcdef");
-
-	return length == CHECKSUM_LENGTH ? sum == CHECKSUM_LENGTH
-	                                 : length == STORE_EXPIRING_TAG_LENGTH &&
-	                                           sum == CHECKSUM_LENGTH && tag[sum] == '.';
-}
-
 uint64_t store_tag(int fd, char tag[STORE_TAG_MAX])
 {
 	struct stat st = { .st_size = 0 };
 	ssize_t n = fgetxattr(fd, STORE_TAG_ATTRIBUTE, tag, STORE_TAG_MAX - 1);
 
 	tag[n > 0 ? n : 0] = '\0';
-	if (store_tag_is_valid(tag)) {
-		uint64_t expires = store_tag_expires(tag);
+	size_t sum = strspn(tag, "0123456789abcdef"), length = strlen(tag);
 
-		tag[CHECKSUM_LENGTH] = '\0';
+	if (sum == CHECKSUM_LENGTH &&
+	    (length == sum || (length == STORE_EXPIRING_TAG_LENGTH && tag[sum] == '.'))) {
+		uint64_t expires = length > sum ? strtoull(tag + sum + 1, NULL, 10) : 0;
+
+		tag[sum] = '\0';
 		return expires;
 	}
 	(void)fstat(fd, &st); /* it succeeded when the file was opened */

@@ -62,12 +62,6 @@ uint64_t store_tag(int fd, char tag[STORE_TAG_MAX]);
  * length. */
 int store_tag_write(char tag[STORE_TAG_MAX], const char *sum, uint64_t expires);
 
-/* Returns whether it has that form. */
-bool store_tag_is_valid(const char *tag);
-
-/* Returns when the image of an attribute expires; 0: never. */
-uint64_t store_tag_expires(const char *tag);
-
 /* Returns whether the image's original is spooled; also true if the system cannot tell. The image
  * is then stored by now, or will be. */
 bool store_is_spooled(struct store *s, const char *id);

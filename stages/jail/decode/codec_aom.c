@@ -80,13 +80,6 @@ static aom_image_t image_of(const struct codec_job *job)
 	return image;
 }
 
-/* An item of an AVIF has no temporal delimiters (AV1-ISOBMFF 1.2, 2.4), which are these two bytes.
- */
-static size_t delimiter(const uint8_t *data, size_t size)
-{
-	return size >= 2 && data[0] == 0x12 && data[1] == 0 ? 2 : 0;
-}
-
 /* Encodes the image, or with NULL what is left, into the file. Returns whether that is possible. */
 static bool encode(struct codec_job *job, aom_codec_ctx_t *codec, const aom_image_t *image)
 {
@@ -96,10 +89,12 @@ static bool encode(struct codec_job *job, aom_codec_ctx_t *codec, const aom_imag
 
 	while (is_good && (packet = lib.codec_get_cx_data(codec, &iter))) {
 		const uint8_t *data = packet->data.frame.buf;
-		size_t skipped = delimiter(data, packet->data.frame.sz);
+		/* An item of an AVIF has no temporal delimiters (AV1-ISOBMFF 1.2, 2.4). */
+		size_t size = packet->data.frame.sz,
+		       skipped = size >= 2 && data[0] == 0x12 && data[1] == 0 ? 2 : 0;
 
 		if (packet->kind == AOM_CODEC_CX_FRAME_PKT)
-			is_good = codec_put(job, data + skipped, packet->data.frame.sz - skipped);
+			is_good = codec_put(job, data + skipped, size - skipped);
 	}
 	return is_good;
 }

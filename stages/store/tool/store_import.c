@@ -146,17 +146,6 @@ static bool check_document(struct import_image *image, struct stored_info *info)
 	return true;
 }
 
-static void check_named(struct import_image *image, const struct stored_file *expected)
-{
-	const char *name = expected->name;
-	const struct import_file *file = find(image, name);
-
-	if (!file)
-		wrong(image, name, "missing");
-	else if (stored_file_fault(expected, file->size, file->sum))
-		wrong(image, name, "damaged");
-}
-
 /* Checks a file against the checksum beside it. Files of earlier versions have no other. */
 static void check_tag(struct import_image *image, const struct import_file *file, bool needs_one)
 {
@@ -180,8 +169,15 @@ static void verify(struct import_image *image, struct stored_info *info)
 		wrong(image, STORED_IMAGE, "missing or damaged");
 		return;
 	}
-	for (unsigned i = 0; i < info->file_count; i++, known++)
-		check_named(image, &info->file[i]);
+	for (unsigned i = 0; i < info->file_count; i++, known++) {
+		const struct stored_file *expected = &info->file[i];
+		const struct import_file *file = find(image, expected->name);
+
+		if (!file)
+			wrong(image, expected->name, "missing");
+		else if (stored_file_fault(expected, file->size, file->sum))
+			wrong(image, expected->name, "damaged");
+	}
 	if (!info->has_record)
 		known += find(image, STORE_ORIGINAL) != NULL;
 	for (unsigned i = 0; i < image->file_count; i++)

@@ -198,15 +198,6 @@ static int add(struct store_query *q, const char *id, void *arg)
 
 /* ---- plan ---- */
 
-static void print_variant(const struct plan *p, const struct store_query *q, unsigned i)
-{
-	/* Names of variants need no escapes. */
-	printf(q->is_json ? "{\"variant\":\"%s\",\"missing\":%" PRIu64
-	                    ",\"other_settings\":%" PRIu64 ",\"without_original\":%" PRIu64 "}\n"
-	                  : "%-24s  %10" PRIu64 "  %14" PRIu64 "  %16" PRIu64 "\n",
-	       p->files.file[i].label, p->missing[i], p->differs[i], p->lost[i]);
-}
-
 static void print_total(const struct plan *p, const struct store_query *q)
 {
 	/* An estimate. */
@@ -241,8 +232,12 @@ int store_plan(struct store_query *q)
 		printf("%-24s  %10s  %14s  %16s\n", "VARIANT", "MISSING", "OTHER SETTINGS",
 		       "WITHOUT ORIGINAL");
 	for (unsigned i = 0; i < p.files.count; i++)
-		if (p.wanted >> i & 1)
-			print_variant(&p, q, i);
+		if (p.wanted >> i & 1) /* names of variants need no escapes */
+			printf(q->is_json ? "{\"variant\":\"%s\",\"missing\":%" PRIu64
+			                    ",\"other_settings\":%" PRIu64
+			                    ",\"without_original\":%" PRIu64 "}\n"
+			                  : "%-24s  %10" PRIu64 "  %14" PRIu64 "  %16" PRIu64 "\n",
+			       p.files.file[i].label, p.missing[i], p.differs[i], p.lost[i]);
 	print_total(&p, q);
 	return p.damaged || p.absent ? EXIT_FAILURE : EXIT_SUCCESS;
 }
