@@ -17,7 +17,6 @@
 
 struct conf;
 struct conf_variant;
-struct geometry;
 struct operation_class;
 struct operation_input;
 struct picture_job;

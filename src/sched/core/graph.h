@@ -15,7 +15,6 @@
 
 struct conf;
 struct graph;
-struct group;
 struct scarcity;
 struct schedule;
 struct text;

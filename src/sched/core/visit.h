@@ -13,7 +13,6 @@
 struct event;
 struct stage;
 struct stage_schedule;
-struct timing;
 struct visit;
 struct worker;
 
