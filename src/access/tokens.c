@@ -151,7 +151,7 @@ static const char *next_word(const char **at, const char *end, size_t *length)
 	return word;
 }
 
-static bool parse_hash(const char *word, size_t length, uint8_t hash[TOKEN_HASH_SIZE])
+bool token_read_hash(const char *word, size_t length, uint8_t hash[TOKEN_HASH_SIZE])
 {
 	struct base16_decode_ctx context;
 	size_t size = TOKEN_HASH_SIZE;
@@ -177,7 +177,7 @@ static const char *read_line(const char *at, const char *end, struct token *toke
 		       "63 of a-z, A-Z, 0-9, '.', '_', '@' and '-'";
 	memcpy(token->name, word, length);
 	word = next_word(&at, end, &length);
-	if (!parse_hash(word, length, token->hash))
+	if (!token_read_hash(word, length, token->hash))
 		return "expected a SHA-256 hash, 64 hexadecimal digits, after the name";
 	for (word = next_word(&at, end, &length); length; word = next_word(&at, end, &length)) {
 		if (!token_add_right(word, length, &token->scopes, &token->quota))

@@ -115,6 +115,9 @@ uint64_t token_number(const char *word, size_t length);
 
 void token_hash(const char *token, size_t length, uint8_t hash[TOKEN_HASH_SIZE]);
 
+/* Reads a hash, or a signature, in hexadecimal digits. Returns false if it is none. */
+bool token_read_hash(const char *word, size_t length, uint8_t hash[TOKEN_HASH_SIZE]);
+
 /* ---- permissions, any thread ---- */
 
 #define PERMISSION_SIGNATURE_SIZE 32

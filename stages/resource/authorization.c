@@ -4,7 +4,6 @@
  */
 #include "authorization.h"
 
-#include <nettle/base16.h>
 #include <nettle/memops.h>
 #include <pthread.h>
 #include <string.h>
@@ -42,17 +41,6 @@ static bool signed_upload_is_given(const struct conn *c)
 
 enum { TOKEN = 1, EXPIRES = 2, IMAGES = 4, BYTES = 8, SIGNATURE = 16, ALL_ITEMS = 31 };
 
-static bool read_signature(struct slice value, uint8_t signature[PERMISSION_SIGNATURE_SIZE])
-{
-	size_t size = PERMISSION_SIGNATURE_SIZE;
-	struct base16_decode_ctx context;
-
-	base16_decode_init(&context);
-	return value.length == BASE16_ENCODE_LENGTH(PERMISSION_SIGNATURE_SIZE) &&
-	       base16_decode_update(&context, &size, signature, value.length, value.data) &&
-	       base16_decode_final(&context) && size == PERMISSION_SIGNATURE_SIZE;
-}
-
 /* Takes one item. Returns its bit, or 0 if it is wrong. */
 static unsigned take_item(struct permission *p, uint8_t signature[PERMISSION_SIGNATURE_SIZE],
                           struct slice name, struct slice value)
@@ -67,7 +55,10 @@ static unsigned take_item(struct permission *p, uint8_t signature[PERMISSION_SIG
 		return (p->images = token_number(value.data, value.length)) ? IMAGES : 0;
 	if (slice_is(name, "bytes"))
 		return (p->bytes = token_number(value.data, value.length)) ? BYTES : 0;
-	return slice_is(name, "signature") && read_signature(value, signature) ? SIGNATURE : 0;
+	static_assert(PERMISSION_SIGNATURE_SIZE == TOKEN_HASH_SIZE, "it is read as a hash");
+	return slice_is(name, "signature") && token_read_hash(value.data, value.length, signature)
+	               ? SIGNATURE
+	               : 0;
 }
 
 /* Reads the query, in which each item stands once, in any order. */

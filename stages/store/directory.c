@@ -72,20 +72,21 @@ int directory_open_file(int at, const char *path, int flags)
 	return err ? err : fd;
 }
 
-int directory_open(int at, const char *path, mode_t mode)
-{
-	int err = mode ? directory_make(at, path, mode) : 0;
-
-	return err ? err : open_path(at, path, O_RDONLY | O_DIRECTORY);
-}
-
-int directory_make(int at, const char *path, mode_t mode)
+/* Makes a directory, unless it is there. Returns 0 or -errno. */
+static int make(int at, const char *path, mode_t mode)
 {
 	const char *name;
 	int in = enter(at, path, &name);
 	int err = leave(at, in, in < 0 ? in : mkdirat(in, name, mode));
 
 	return err == -EEXIST ? 0 : err;
+}
+
+int directory_open(int at, const char *path, mode_t mode)
+{
+	int err = mode ? make(at, path, mode) : 0;
+
+	return err ? err : open_path(at, path, O_RDONLY | O_DIRECTORY);
 }
 
 int directory_make_all(int at, const char *path, mode_t mode)
@@ -97,7 +98,7 @@ int directory_make_all(int at, const char *path, mode_t mode)
 		n += n > 0;
 		n += strcspn(path + n, "/");
 		snprintf(part, sizeof part, "%.*s", (int)n, path);
-		err = directory_make(at, part, mode);
+		err = make(at, part, mode);
 	}
 	return err;
 }

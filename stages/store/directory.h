@@ -47,9 +47,6 @@ struct directory_names {
 int directory_list_names(int at, const char *name, size_t length, const char *last,
                          struct directory_names *names);
 
-/* Makes a directory, unless it is there. Returns 0 or -errno. */
-int directory_make(int at, const char *path, mode_t mode);
-
 /* Makes all directories of the path that are missing. Returns 0 or -errno. */
 int directory_make_all(int at, const char *path, mode_t mode);
 

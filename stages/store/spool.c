@@ -107,7 +107,8 @@ static void copy_name(char *to, size_t size, const char *from, size_t length)
 	to[length] = '\0';
 }
 
-void spool_read_names(const char *note, size_t length, struct spool_names *names)
+/* Reads what a note keeps; a zero must follow it. */
+static void read_names(const char *note, size_t length, struct spool_names *names)
 {
 	const char *end = note + length, *file = note + 2;
 	const char *token = file + strlen(file) + 1;
@@ -138,7 +139,7 @@ int spool_open(struct store *s, const char *id, uint64_t *size, struct spool_nam
 
 	if (length < 0)
 		return length;
-	spool_read_names(note, (size_t)length, names);
+	read_names(note, (size_t)length, names);
 	int fd = open_in(s, id, STORE_ORIGINAL, O_RDONLY);
 
 	if (fd < 0)

@@ -43,9 +43,6 @@ struct spool_names {
 /* Writes the note of an image that is spooled for the first time. Returns its length. */
 size_t spool_note(char note[SPOOL_NOTE_MAX], const struct spool_names *names);
 
-/* Reads what a note keeps; a zero must follow it. */
-void spool_read_names(const char *note, size_t length, struct spool_names *names);
-
 /* Returns the number of attempts of the note, 0 if it is damaged, or -1 if the image was removed.
  */
 int spool_attempts(struct store *s, const char *id);
