@@ -26,15 +26,6 @@
  * no age. */
 #define KEPT_MIN_NS (2 * NS_PER_S)
 
-static void conn_free(struct conn *c);
-
-enum conn_step conn_end(struct visit *v, struct conn *c)
-{
-	visit_park(v, &c->event);
-	conn_free(c);
-	return CONN_STEP_GONE;
-}
-
 /* ---- lines of connections that may be closed for others ---- */
 
 static void line_add(struct conn_line *line, struct conn *c)
@@ -304,6 +295,13 @@ static void conn_free(struct conn *c)
 	c->magic = 0;
 	close_socket(c);
 	free(c);
+}
+
+enum conn_step conn_end(struct visit *v, struct conn *c)
+{
+	visit_park(v, &c->event);
+	conn_free(c);
+	return CONN_STEP_GONE;
 }
 
 void conn_drain(struct visit *v, struct conn *c)

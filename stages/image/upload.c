@@ -157,18 +157,6 @@ bool upload_has_failed(const struct upload *u, unsigned i)
 
 /* ---- the start of its images, and their end ---- */
 
-static struct cost_facts facts_of(const struct image *image)
-{
-	struct cost_facts f = cost_facts_of_file(image->source, image->source_size);
-	struct memory_need_step root;
-
-	if (f.width > 0 && f.height > 0) {
-		memory_need_root(image_plan(image), (int)f.width, (int)f.height, 1, &root);
-		f.made = (double)root.width * root.height;
-	}
-	return f;
-}
-
 /* Sets the work of each image, and returns the sum. */
 static uint64_t set_work(struct upload *u)
 {
@@ -176,9 +164,16 @@ static uint64_t set_work(struct upload *u)
 
 	for (unsigned i = 0; i < u->image_count; i++) {
 		struct image *image = u->image[i];
+		struct cost_facts *f = &image->facts;
+		struct memory_need_step root;
 
-		image->facts = facts_of(image);
-		image->work = admission_work(&u->service->admission, &image->facts);
+		*f = cost_facts_of_file(image->source, image->source_size);
+		if (f->width > 0 && f->height > 0) {
+			memory_need_root(image_plan(image), (int)f->width, (int)f->height, 1,
+			                 &root);
+			f->made = (double)root.width * root.height;
+		}
+		image->work = admission_work(&u->service->admission, f);
 		image->event.size = image_event_size(image, image->source_size);
 		work += image->work;
 	}
@@ -213,7 +208,9 @@ static void prepare(struct upload *u, unsigned replica)
 	unsigned n = u->image_count;
 
 	for (unsigned i = 0; i < n; i++) {
-		image_set_replica(u->image[i], replica);
+		u->image[i]->event.replica = replica;
+		for (unsigned k = 0; k < image_plan(u->image[i])->step_count; k++)
+			u->image[i]->step[k].event.replica = replica;
 		image_hold(u->image[i], give_back);
 	}
 	u->has_begun = true;

@@ -52,17 +52,6 @@ static jvirt_barray_ptr on_request_arrays(j_common_ptr c, int pool_id, boolean p
 	return a;
 }
 
-/* Places the array at *at and moves *at behind it. */
-static void lay_out(struct jvirt_barray_control *a, uint8_t **at)
-{
-	uint8_t *blocks = *at + row_pointer_bytes(a->high);
-
-	a->row = (JBLOCKARRAY)(void *)*at;
-	for (JDIMENSION y = 0; y < a->high; y++)
-		a->row[y] = (JBLOCKROW)(void *)(blocks + (size_t)y * a->wide * sizeof(JBLOCK));
-	*at += coefficients_bytes(a->wide, a->high);
-}
-
 static void on_realize_arrays(j_common_ptr c)
 {
 	struct jpeg_memory *m = c->client_data;
@@ -81,8 +70,15 @@ static void on_realize_arrays(j_common_ptr c)
 	assert(m->coefficients); /* ERREXIT1 does not return */
 	uint8_t *at = m->coefficients;
 
-	for (struct jvirt_barray_control *a = m->arrays; a; a = a->next)
-		lay_out(a, &at);
+	for (struct jvirt_barray_control *a = m->arrays; a; a = a->next) {
+		uint8_t *blocks = at + row_pointer_bytes(a->high);
+
+		a->row = (JBLOCKARRAY)(void *)at;
+		for (JDIMENSION y = 0; y < a->high; y++)
+			a->row[y] =
+				(JBLOCKROW)(void *)(blocks + (size_t)y * a->wide * sizeof(JBLOCK));
+		at += coefficients_bytes(a->wide, a->high);
+	}
 }
 
 static JBLOCKARRAY on_access_array(j_common_ptr c, jvirt_barray_ptr a, JDIMENSION first,

@@ -183,16 +183,6 @@ static void clip_at(const struct line *line, int x, const struct excess *e)
 		add_to_pairs(line->below + 2 * x, dy);
 }
 
-static void line_clip(const struct line *line)
-{
-	for (int x = 0; x < line->width; x += LANES) {
-		struct excess e = excess_at(line, x);
-
-		if (has_any(&e))
-			clip_at(line, x, &e);
-	}
-}
-
 /* Returns chroma line `i` with its luma lines. */
 static struct line line_of(const struct picture *p, int i)
 {
@@ -251,7 +241,12 @@ static void gamut_clip(const struct picture *src, int first, int count, struct p
 	for (int i = chroma_first; i < chroma_end; i++) {
 		struct line line = line_of(dst, i);
 
-		line_clip(&line);
+		for (int x = 0; x < line.width; x += LANES) {
+			struct excess e = excess_at(&line, x);
+
+			if (has_any(&e))
+				clip_at(&line, x, &e);
+		}
 	}
 }
 

@@ -82,21 +82,15 @@ static enum precondition check_preconditions(const struct conn *c, const struct 
 	return preconditions_check(&c->request, c->input + c->begin, v->etag, v->modified);
 }
 
-/* Returns whether the URL has the version of the file: see image_variant_json(). */
-static bool has_version(const struct conn *c, const struct validity *v)
-{
-	struct slice query = conn_query(c);
-	size_t name = strlen("v=");
-
-	return query.length == name + IMAGE_VERSION_MAX - 1 &&
-	       memcmp(query.data, "v=", name) == 0 &&
-	       memcmp(query.data + name, v->etag + 1, IMAGE_VERSION_MAX - 1) == 0;
-}
-
 /* Appends how long caches may keep a variant. left: seconds until the image ends. */
 static void add_caching(struct conn *c, const struct validity *v, time_t left)
 {
-	bool is_fixed = has_version(c, v);
+	struct slice query = conn_query(c);
+	size_t name = strlen("v=");
+	/* The URL has the version of the file: see image_variant_json(). */
+	bool is_fixed = query.length == name + IMAGE_VERSION_MAX - 1 &&
+	                memcmp(query.data, "v=", name) == 0 &&
+	                memcmp(query.data + name, v->etag + 1, IMAGE_VERSION_MAX - 1) == 0;
 	time_t max = is_fixed ? MAX_AGE_S : MAX_AGE_ANY_S;
 
 	response_field(&c->response, "Cache-Control: public, max-age=%llu, %s",

@@ -283,14 +283,6 @@ static int stage_new(struct graph *g, unsigned index, const struct conf *conf,
 	return queues_new(s, g->queue_capacity, inbox_capacity);
 }
 
-static void stage_free(struct stage *s)
-{
-	for (unsigned i = 0; s->queue && i < s->queue_count; i++)
-		stage_queue_fini(&s->queue[i]);
-	free(s->queue);
-	free(s->gate);
-}
-
 /* ---- schedules: made, published, adopted and freed ---- */
 
 /*
@@ -680,8 +672,12 @@ void graph_free(struct graph *g)
 		return;
 	for (unsigned i = 1; i < GROUP_COUNT; i++)
 		group_fini(&g->group[i]);
-	for (unsigned i = 0; i < graph_row_count; i++)
-		stage_free(&g->stage[i]);
+	for (struct stage *s = g->stage; s < g->stage + graph_row_count; s++) {
+		for (unsigned i = 0; s->queue && i < s->queue_count; i++)
+			stage_queue_fini(&s->queue[i]);
+		free(s->queue);
+		free(s->gate);
+	}
 	free_schedule(current_of(g));
 	for (unsigned i = 0; i < g->retired_count; i++)
 		free_schedule(g->retired[i]);
