@@ -323,22 +323,6 @@ static int read_document(struct remade *r, const char *id)
 	               : 0;
 }
 
-static int open_stored(struct image_service *s, const char *id, struct remade **result)
-{
-	struct remade *r = calloc(1, sizeof *r);
-
-	if (!r)
-		return -ENOMEM;
-	r->directory_fd = store_open_directory(&s->store, id);
-	int err = r->directory_fd < 0 ? r->directory_fd : read_document(r, id);
-
-	if (err)
-		free_remade(r);
-	else
-		*result = r;
-	return err;
-}
-
 /* Returns the JPEGs of the variants of these files. */
 static uint32_t jpegs_of(uint32_t made, const struct conf *conf)
 {
@@ -442,17 +426,19 @@ static int start(struct feeder_slot *slot, const struct remake_entry *entry, str
 static int open_and_start(struct feeder_slot *slot, const struct remake_entry *entry)
 {
 	struct image_service *s = slot->feeder->service;
-	struct remade *r;
 
 	if (inflight_find(&s->inflight, slot->item.id, NULL))
 		return -EALREADY;
-	int err = open_stored(s, slot->item.id, &r);
+	struct remade *r = calloc(1, sizeof *r);
 
-	if (err)
-		return err;
+	if (!r)
+		return -ENOMEM;
+	r->directory_fd = store_open_directory(&s->store, slot->item.id);
+	int err = r->directory_fd < 0 ? r->directory_fd : read_document(r, slot->item.id);
 	struct conf_epoch *epoch = conf_epoch_ref(&s->epochs);
 
-	err = start(slot, entry, r, epoch);
+	if (!err)
+		err = start(slot, entry, r, epoch);
 	conf_epoch_unref(&s->epochs, epoch);
 	if (err)
 		free_remade(r);

@@ -277,18 +277,19 @@ void image_spooled(struct visit *v, struct image *image, const struct problem *p
 	image_steps_end(v, image, 1);
 }
 
-static void input_done(struct step *s)
+/* Parks the step's event, and gives its input back. Returns its image. */
+static struct image *end_step(struct visit *v, struct step *s)
 {
+	visit_park(v, &s->event);
 	picture_unref(s->input);
 	s->input = NULL;
+	return s->image;
 }
 
 void step_done(struct visit *v, struct step *s, struct picture *result)
 {
-	struct image *image = s->image;
+	struct image *image = end_step(v, s);
 
-	visit_park(v, &s->event);
-	input_done(s);
 	send_children(v, image, (int)s->index, result);
 	image_steps_end(v, image, 1);
 }
@@ -296,11 +297,9 @@ void step_done(struct visit *v, struct step *s, struct picture *result)
 void step_encoded(struct visit *v, struct step *s, uint8_t *data, size_t size, uint32_t width,
                   uint32_t height)
 {
-	struct image *image = s->image;
+	struct image *image = end_step(v, s);
 	struct image_file *file = &image->file[step_plan(s)->file];
 
-	visit_park(v, &s->event);
-	input_done(s);
 	assert(!file->data);
 	*file = (struct image_file){ .data = data, .size = size, .width = width, .height = height };
 	image_steps_end(v, image, 1);
@@ -308,23 +307,19 @@ void step_encoded(struct visit *v, struct step *s, uint8_t *data, size_t size, u
 
 void step_left_out(struct visit *v, struct step *s, const char *why)
 {
-	struct image *image = s->image;
+	struct image *image = end_step(v, s);
 
 	if (why)
 		log_warning("image %s: %s cannot be made: %s; the image does without it", image->id,
 		            image_plan(image)->files.file[step_plan(s)->file].name, why);
-	visit_park(v, &s->event);
-	input_done(s);
 	image_steps_end(v, image, 1);
 }
 
 void step_failed(struct visit *v, struct step *s, const struct problem *problem)
 {
-	struct image *image = s->image;
+	struct image *image = end_step(v, s);
 
 	image_set_problem(image, problem);
-	visit_park(v, &s->event);
-	input_done(s);
 	image_steps_end(v, image, subtree_size(image_plan(image), s->index));
 }
 
