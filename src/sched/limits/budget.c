@@ -147,13 +147,22 @@ static void enqueue(struct budget *b, enum budget_class class, struct budget_bod
 	count_waiting(b, class, w, 1);
 }
 
+/* Removes w from the list if it is in it. Returns whether it was. */
+static bool unlink_from(struct budget_waiter **list, const struct budget_waiter *w)
+{
+	while (*list && *list != w)
+		list = &(*list)->next;
+	if (!*list)
+		return false;
+	*list = w->next;
+	return true;
+}
+
 static void dequeue(struct budget *b, enum budget_class class, struct budget_waiter *w)
 {
-	struct budget_waiter **at = &b->head[class];
+	bool was_in_line = unlink_from(&b->head[class], w);
 
-	while (*at != w)
-		at = &(*at)->next;
-	*at = w->next;
+	assert(was_in_line);
 	w->next = NULL;
 	w->is_waiting = false;
 	count_waiting(b, class, w, -1);
@@ -233,17 +242,6 @@ static void queue_events(struct budget_waiter *list)
 		list = w->next;
 		stage_push(w->stage, w->instance, w->event);
 	}
-}
-
-/* Removes w from the list if it is in it. Returns whether it was. */
-static bool unlink_from(struct budget_waiter **list, const struct budget_waiter *w)
-{
-	while (*list && *list != w)
-		list = &(*list)->next;
-	if (!*list)
-		return false;
-	*list = w->next;
-	return true;
 }
 
 static bool reserve(struct budget *b, enum budget_class class, struct budget_body *body,
