@@ -18,6 +18,7 @@
 #include <stdlib.h>
 
 #include "check.h"
+#include "clock.h"
 #include "thread_use.h"
 
 /* Of a buffer in use, and of one on a shelf: pool_put() of a free buffer is seen. */
@@ -30,7 +31,9 @@
 #define SHELF_BYTES_MAX (UINT64_C(12) << 20)
 #define SHELF_BYTES_CROWDED (UINT64_C(2) << 20)
 #define SHELF_CLASS_MAX 4                     /* buffers of one class on a shelf */
-#define DEPOT_BYTES_MAX (UINT64_C(64) << 20)  /* of each depot */
+#define DEPOT_BYTES_MIN (UINT64_C(64) << 20)  /* that a depot may always keep */
+#define DEPOT_SHARE 4                         /* of the bound: what it may keep under load */
+#define PERIOD_NS (10 * NS_PER_S)             /* what is not needed for so long goes */
 #define DEPOT_BUFFER_MAX (UINT64_C(24) << 20) /* larger buffers are not kept */
 /* Pictures differ in size, so a buffer of the right class is rarely free. A larger one saves
  * the kernel from clearing new pages. That is not worth it for small buffers, nor while more than
@@ -60,7 +63,8 @@ struct shelf {
 
 struct depot {
 	alignas(CACHE_LINE) pthread_mutex_t lock;
-	struct shelf shelf; /* under lock */
+	struct shelf shelf; /* under lock, as low_bytes */
+	uint64_t low_bytes; /* the fewest of the shelf since pool_give_back() */
 };
 
 #define DEPOT                                     \
@@ -174,12 +178,24 @@ static void depot_shrink(struct depot *depot, uint64_t bytes)
 		b->below = evicted;
 		evicted = b;
 	}
+	if (depot->shelf.bytes < depot->low_bytes)
+		depot->low_bytes = depot->shelf.bytes;
 	pthread_mutex_unlock(&depot->lock);
 	while (evicted) {
 		b = evicted;
 		evicted = b->below;
 		buffer_free(b);
 	}
+}
+
+/* A depot that is too small for the pictures in flight gives memory back only to fault it in again.
+ * At 100 connections that was a third of all CPU time on a virtual machine. */
+static uint64_t depot_max(void)
+{
+	uint64_t max = atomic_load_explicit(&bytes_max, memory_order_relaxed);
+
+	return max == UINT64_MAX || max / DEPOT_SHARE < DEPOT_BYTES_MIN ? DEPOT_BYTES_MIN
+	                                                                : max / DEPOT_SHARE;
 }
 
 static void depot_put(struct buffer *b)
@@ -194,11 +210,12 @@ static void depot_put(struct buffer *b)
 	}
 	pthread_mutex_lock(&depot->lock);
 	shelf_push(&depot->shelf, b);
-	bool is_full = depot->shelf.bytes > DEPOT_BYTES_MAX;
+	uint64_t max = depot_max();
+	bool is_full = depot->shelf.bytes > max;
 	pthread_mutex_unlock(&depot->lock);
 
 	if (is_full)
-		depot_shrink(depot, DEPOT_BYTES_MAX);
+		depot_shrink(depot, max);
 }
 
 static struct buffer *depot_get(unsigned from, unsigned to)
@@ -207,6 +224,9 @@ static struct buffer *depot_get(unsigned from, unsigned to)
 
 	pthread_mutex_lock(&depot->lock);
 	struct buffer *b = shelf_pop(&depot->shelf, from, to);
+
+	if (depot->shelf.bytes < depot->low_bytes)
+		depot->low_bytes = depot->shelf.bytes;
 	pthread_mutex_unlock(&depot->lock);
 	return b;
 }
@@ -349,9 +369,34 @@ void pool_put(void *buffer)
 	shelf_shrink(max);
 }
 
+/* The spare bytes are the low-water mark (Bonwick and Adams 2001, section 3.2). */
+void pool_give_back(void)
+{
+	for (unsigned i = 0; i < POOL_HOMES; i++) {
+		struct depot *depot = &depots[i];
+
+		pthread_mutex_lock(&depot->lock);
+		uint64_t needed = depot->shelf.bytes - depot->low_bytes;
+
+		depot->low_bytes = depot->shelf.bytes;
+		pthread_mutex_unlock(&depot->lock);
+		depot_shrink(depot, needed > DEPOT_BYTES_MIN ? needed : DEPOT_BYTES_MIN);
+	}
+}
+
 void pool_thread_rest(void)
 {
+	static _Atomic uint64_t due_ns;
+
 	shelf_shrink(SHELF_BYTES_CROWDED);
+	if (atomic_load_explicit(&all_kept_bytes, memory_order_relaxed) <= DEPOT_BYTES_MIN)
+		return;
+	uint64_t now = clock_ns(), due = atomic_load_explicit(&due_ns, memory_order_relaxed);
+
+	if (now >= due &&
+	    atomic_compare_exchange_strong_explicit(&due_ns, &due, now + PERIOD_NS,
+	                                            memory_order_relaxed, memory_order_relaxed))
+		pool_give_back();
 }
 
 void pool_thread_fini(void)

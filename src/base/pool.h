@@ -45,14 +45,19 @@ void pool_put(void *buffer);
 void pool_thread_set_home(unsigned new_home);
 
 /* Call before sleeping for an unknown time: leaves the thread 2 MiB of free buffers and gives the
- * rest to other threads. */
+ * rest to other threads. Calls pool_give_back() every 10 s. */
 void pool_thread_rest(void);
+
+/* Gives malloc what each home had to spare since the last call, but leaves it 64 MiB. Any thread.
+ */
+void pool_give_back(void);
 
 /* Gives the calling thread's free buffers to other threads. Call at the end of a thread. */
 void pool_thread_fini(void);
 
 /* Sets a bound: free buffers are returned to malloc when used + free would exceed it, except up to
- * 2 MiB per thread. Initially there is none. Any thread. */
+ * 2 MiB per thread. Each home keeps at most a quarter of it for all threads, or 64 MiB if that is
+ * more. Initially there is no bound, and a home keeps 64 MiB. Any thread. */
 void pool_set_max(uint64_t bytes);
 
 /* Returns all free buffers to malloc. After pool_thread_fini() of every thread. */

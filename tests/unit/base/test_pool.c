@@ -197,6 +197,32 @@ static void kept_buffers_make_room_for_used_ones(void **state)
 	pool_set_max(UINT64_MAX);
 }
 
+/* Returns the memory of a load's buffers to the kernel only when no load has needed it. */
+static void a_home_keeps_what_a_load_needs(void **state)
+{
+	enum { MANY = 200, FEW = 100 };
+	void *buffer[MANY];
+
+	(void)state;
+	pool_set_max(4 * MANY * MIB);
+	for (unsigned i = 0; i < MANY; i++)
+		assert_non_null(buffer[i] = pool_get(MIB));
+	for (unsigned i = 0; i < MANY; i++)
+		put_elsewhere(buffer[i]);
+	assert_int_equal(kept(), MANY * MIB); /* a quarter of the bound */
+	pool_give_back();
+	assert_int_equal(kept(), MANY * MIB);
+	for (unsigned i = 0; i < FEW; i++)
+		assert_non_null(buffer[i] = pool_get(MIB));
+	for (unsigned i = 0; i < FEW; i++)
+		put_elsewhere(buffer[i]);
+	pool_give_back();
+	assert_int_equal(kept(), FEW * MIB);
+	pool_give_back();
+	assert_int_equal(kept(), 64 * MIB);
+	pool_set_max(UINT64_MAX);
+}
+
 static void *take_put_and_rest(void *arg)
 {
 	pthread_barrier_t *barrier = arg;
@@ -418,6 +444,7 @@ int main(void)
 		cmocka_unit_test_teardown(buffers_are_reused_only_at_their_home, release_all),
 		cmocka_unit_test_teardown(kept_bytes_are_bounded, release_all),
 		cmocka_unit_test_teardown(kept_buffers_make_room_for_used_ones, release_all),
+		cmocka_unit_test_teardown(a_home_keeps_what_a_load_needs, release_all),
 		cmocka_unit_test_teardown(buffers_of_sleeping_threads_make_room, release_all),
 		cmocka_unit_test_teardown(larger_buffers_are_lent, release_all),
 		cmocka_unit_test_teardown(unfilled_buffers_have_at_most_64_mib_of_written_pages,
