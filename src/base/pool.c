@@ -168,6 +168,13 @@ static void buffer_free(struct buffer *b)
 	free(b);
 }
 
+/* Call after buffers were taken from the depot, under its lock. */
+static void note_low(struct depot *depot)
+{
+	if (depot->shelf.bytes < depot->low_bytes)
+		depot->low_bytes = depot->shelf.bytes;
+}
+
 static void depot_shrink(struct depot *depot, uint64_t bytes)
 {
 	struct buffer *evicted = NULL, *b;
@@ -178,8 +185,7 @@ static void depot_shrink(struct depot *depot, uint64_t bytes)
 		b->below = evicted;
 		evicted = b;
 	}
-	if (depot->shelf.bytes < depot->low_bytes)
-		depot->low_bytes = depot->shelf.bytes;
+	note_low(depot);
 	pthread_mutex_unlock(&depot->lock);
 	while (evicted) {
 		b = evicted;
@@ -225,8 +231,7 @@ static struct buffer *depot_get(unsigned from, unsigned to)
 	pthread_mutex_lock(&depot->lock);
 	struct buffer *b = shelf_pop(&depot->shelf, from, to);
 
-	if (depot->shelf.bytes < depot->low_bytes)
-		depot->low_bytes = depot->shelf.bytes;
+	note_low(depot);
 	pthread_mutex_unlock(&depot->lock);
 	return b;
 }
@@ -369,7 +374,7 @@ void pool_put(void *buffer)
 	shelf_shrink(max);
 }
 
-/* The spare bytes are the low-water mark (Bonwick and Adams 2001, section 3.2). */
+/* The low-water mark of a depot is what it had to spare (Bonwick and Adams 2001, section 3). */
 void pool_give_back(void)
 {
 	for (unsigned i = 0; i < POOL_HOMES; i++) {
