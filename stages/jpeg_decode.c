@@ -7,11 +7,11 @@
  * only through the decoder, and nothing of HTTP but statuses. Any worker, STAGE_SHARED.
  */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "app.h"
 #include "base/clock.h"
+#include "conf/conf_value.h"
 #include "image/image.h"
 #include "image/image_service.h"
 #include "pixel/decoder.h"
@@ -100,7 +100,7 @@ static enum verdict read_header(struct metadata *m, struct image *image, struct 
 	struct memory_need_step need;
 	int width, height;
 
-	decoder->background = (uint32_t)strtoul(conf->input.background, NULL, 16);
+	decoder->background = conf_color(conf->input.background);
 	decoder->cpu_ms = conf->limits.image_time_ms;
 	if (decoder_open(decoder, image->source, image->source_size) == DECODER_FAILED)
 		return problem_from_decoder(p, decoder, conf);

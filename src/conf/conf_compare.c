@@ -24,9 +24,7 @@ static const struct conf_key *next_different(const struct conf_section *section,
 	const struct conf_key *key;
 
 	while ((key = conf_key_at((*index)++)))
-		if (strcmp(key->section, section->name) == 0 &&
-		    memcmp((const char *)a + key->offset, (const char *)b + key->offset,
-		           key->size) != 0)
+		if (strcmp(key->section, section->name) == 0 && !conf_value_equals(key, a, b))
 			return key;
 	return NULL;
 }
@@ -43,8 +41,7 @@ static unsigned take_part(const struct conf_part *part, void *to, const void *fr
 	for (size_t i = 0; (key = next_different(part->section, to, from, &i));) {
 		/* Each thread of a source has a listener, which only a restart can open. */
 		if (key->is_live && !part->is_source) {
-			memcpy((char *)to + key->offset, (const char *)from + key->offset,
-			       key->size);
+			conf_value_copy(key, to, from);
 			taken++;
 		} else {
 			text_printf(others, "%s.%s\n", part->name, key->name);

@@ -77,26 +77,39 @@ static void print_key(struct text *to, const struct conf_key *key, const char *l
 	            key->default_value ? key->default_value : "");
 }
 
+static void print_stage_names(struct text *to)
+{
+	text_puts(to, "; Stages, in the order of the pipeline:");
+	for (unsigned i = 0; i < stage_table_count(); i++)
+		text_printf(to, "%s%s", i == 4 ? "\n; " : " ", stage_table_name(i));
+	text_puts(to, ".\n");
+}
+
+static void print_reference_variants(struct text *to)
+{
+	const struct conf_variant *v;
+
+	for (size_t i = 0; (v = conf_reference_variant_at(i)); i++)
+		text_printf(to, "\n[variant.%s]\noperations = %s\nquality = %" PRIu64 "\n", v->name,
+		            v->operations, v->quality);
+}
+
 static void print_section(struct text *to, const struct conf_section *s)
 {
 	const char *lead = strchr(s->title, '.') ? ";" : ""; /* a file need not have it */
-	bool is_stage = strcmp(s->name, "stage") == 0, is_variant = strcmp(s->name, "variant") == 0;
-	const struct conf_variant *v;
 	const struct conf_key *key;
 
-	text_puts(to, is_stage ? "\n; Stages, in the order of the pipeline:" : "\n");
-	for (unsigned i = 0; is_stage && i < stage_table_count(); i++)
-		text_printf(to, "%s%s", i == 4 ? "\n; " : " ", stage_table_name(i));
-	text_puts(to, is_stage ? ".\n" : "");
+	text_puts(to, "\n");
+	if (strcmp(s->name, "stage") == 0)
+		print_stage_names(to);
 	if (s->help)
 		print_comment(to, s->help);
 	text_printf(to, "%s[%s]\n", lead, s->title);
 	for (size_t i = 0; (key = conf_key_at(i)); i++)
 		if (strcmp(key->section, s->name) == 0)
 			print_key(to, key, lead);
-	for (size_t i = 0; is_variant && (v = conf_reference_variant_at(i)); i++)
-		text_printf(to, "\n[variant.%s]\noperations = %s\nquality = %" PRIu64 "\n", v->name,
-		            v->operations, v->quality);
+	if (strcmp(s->name, "variant") == 0)
+		print_reference_variants(to);
 }
 
 void conf_print_keys(struct text *to, bool has_experiments)

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -228,6 +229,11 @@ bool conf_is_color(const char *value)
 	return strlen(value) == 6 && strspn(value, "0123456789abcdefABCDEF") == 6;
 }
 
+uint32_t conf_color(const char *value)
+{
+	return (uint32_t)strtoul(value, NULL, 16);
+}
+
 bool conf_is_user_name(const char *value)
 {
 	static const char allowed[] =
@@ -359,4 +365,17 @@ int conf_value_parse(const struct conf_key *key, const char *value, void *base, 
 		memcpy(field, &n, sizeof n);
 	}
 	return 0;
+}
+
+/* ---- fields ---- */
+
+bool conf_value_equals(const struct conf_key *key, const void *base, const void *other)
+{
+	return memcmp((const char *)base + key->offset, (const char *)other + key->offset,
+	              key->size) == 0;
+}
+
+void conf_value_copy(const struct conf_key *key, void *base, const void *from)
+{
+	memcpy((char *)base + key->offset, (const char *)from + key->offset, key->size);
 }

@@ -52,6 +52,10 @@ struct conf_key {
 int conf_value_parse(const struct conf_key *key, const char *value, void *base, char *expected,
                      size_t expected_size);
 
+/* Compares and copies the key's field. */
+bool conf_value_equals(const struct conf_key *key, const void *base, const void *other);
+void conf_value_copy(const struct conf_key *key, void *base, const void *from);
+
 /* Appends what the key accepts: "a duration from 10ms to 1h", "store or decode". */
 void conf_value_describe(const struct conf_key *key, struct text *to);
 
@@ -76,6 +80,9 @@ bool conf_is_color(const char *value);            /* RRGGBB, hexadecimal */
 bool conf_are_formats(const char *value);         /* png, webp, avif */
 bool conf_are_variant_formats(const char *value); /* jpeg, and perhaps avif, webp */
 bool conf_are_fields(const char *value);          /* names of form fields, for store.metadata */
+
+/* Returns the colour of a text that conf_is_color() accepts, as 0xRRGGBB. */
+uint32_t conf_color(const char *value);
 
 /* Returns whether a valid list of fields or formats has the name. */
 bool conf_fields_have(const char *value, const char *name, size_t length);

@@ -25,6 +25,15 @@ void disk_reads_set_max(struct disk_reads *r, unsigned max)
 	pthread_mutex_unlock(&r->lock);
 }
 
+static void append(struct disk_reads *r, struct disk_job *job)
+{
+	job->next = NULL;
+	job->previous = r->last;
+	*(r->last ? &r->last->next : &r->first) = job;
+	r->last = job;
+	job->is_in_line = true;
+}
+
 static void take_out(struct disk_reads *r, struct disk_job *job)
 {
 	*(job->previous ? &job->previous->next : &r->first) = job->next;
@@ -38,15 +47,10 @@ static bool disk_reads_begin(struct disk_reads *r, struct disk_job *job)
 	pthread_mutex_lock(&r->lock);
 	bool may_start = r->active < r->max;
 
-	if (may_start) {
+	if (may_start)
 		r->active++;
-	} else {
-		job->next = NULL;
-		job->previous = r->last;
-		*(r->last ? &r->last->next : &r->first) = job;
-		r->last = job;
-		job->is_in_line = true;
-	}
+	else
+		append(r, job);
 	pthread_mutex_unlock(&r->lock);
 	return may_start;
 }

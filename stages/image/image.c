@@ -77,6 +77,13 @@ void image_hold(struct image *image, void (*release)(struct visit *v, struct ima
 	image->release[image->hold_count++] = release;
 }
 
+void image_set_replica(struct image *image, unsigned replica)
+{
+	image->event.replica = replica;
+	for (unsigned i = 0; i < image_plan(image)->step_count; i++)
+		image->step[i].event.replica = replica;
+}
+
 void image_set_urgent(struct image *image)
 {
 	image->event.is_urgent = true;

@@ -128,6 +128,9 @@ void image_init(struct image *image, struct upload *u, const uint8_t *source, si
 /* The image has ended, or was never started. */
 void image_fini(struct image *image);
 
+/* Assigns the image and its steps to a replica of the graph. */
+void image_set_replica(struct image *image, unsigned replica);
+
 /* The image holds something from now on. release gives that back when the image ends, in the visit
  * of its last event: what was taken last is given back first. By then no GET finds the image in
  * flight. For the owner of the image, or of the only event of it that is not parked. */

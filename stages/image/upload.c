@@ -208,9 +208,7 @@ static void prepare(struct upload *u, unsigned replica)
 	unsigned n = u->image_count;
 
 	for (unsigned i = 0; i < n; i++) {
-		u->image[i]->event.replica = replica;
-		for (unsigned k = 0; k < image_plan(u->image[i])->step_count; k++)
-			u->image[i]->step[k].event.replica = replica;
+		image_set_replica(u->image[i], replica);
 		image_hold(u->image[i], give_back);
 	}
 	u->has_begun = true;

@@ -40,6 +40,14 @@ uint64_t resample_bytes(const struct filter *x, const struct filter *y)
 	       2 * rows_pitch(x) * KERNEL_TILE * sizeof(int16_t) + columns;
 }
 
+/* Copies the tile out unchanged: its rows are columns of the picture. */
+static void transpose_tile(const uint8_t *columns, int width, int row_count, uint8_t *dst,
+                           ptrdiff_t stride)
+{
+	for (int x = 0; x < width; x++)
+		memcpy(dst + x * stride, columns + x * KERNEL_TILE, (size_t)row_count);
+}
+
 /* Starts to filter pass->src by x and y into dst, transposed if `transpose` is set. Returns 0 or
  * -ENOMEM. */
 static int resampling_begin(struct resampling *g, const struct resampler *r,
@@ -80,9 +88,9 @@ static void resampling_tile(const struct resampling *g, const struct pass *pass,
 		                 g->rows + i * pitch);
 	kernel_into_tile(g->rows, pitch, src->width, n, g->tile);
 	kernel->horizontal(g->tile, &g->x, g->columns);
-	for (int x = 0; pass->transpose && x < g->x.out; x++) /* its rows are columns of `dst` */
-		memcpy(dst->data + top + x * dst->stride, g->columns + x * KERNEL_TILE, (size_t)n);
-	if (!pass->transpose)
+	if (pass->transpose)
+		transpose_tile(g->columns, g->x.out, n, dst->data + top, dst->stride);
+	else
 		kernel_out_of_tile(g->columns, g->x.out, n, dst->data + top * dst->stride,
 		                   dst->stride);
 }
@@ -109,6 +117,17 @@ void picture_job_copy(const struct picture_job *job, const struct pass *pass, in
 		       pass->src->data + line * pass->src->stride, (size_t)pass->src->width);
 }
 
+static int resample_tile(struct picture_job *job, const struct resampler *r,
+                         const struct pass *pass)
+{
+	struct resampling *g = &job->resampling;
+	int err = g->memory ? 0 : resampling_begin(g, r, pass);
+
+	if (!err)
+		resampling_tile(g, pass, job->line);
+	return err;
+}
+
 /* Returns whether the passes have the same weights, as Cb and Cr have. */
 static bool has_same_weights(const struct pass *a, const struct pass *b)
 {
@@ -132,16 +151,13 @@ static void finish_pass(struct picture_job *job)
 static int make_tile(struct picture_job *job, const struct resampler *r)
 {
 	const struct pass *pass = &job->pass[job->pass_at];
-	struct resampling *g = &job->resampling;
 	int left = line_count(pass) - job->line, n = left < KERNEL_TILE ? left : KERNEL_TILE,
 	    err = 0;
 
 	if (pass->lines)
 		pass->lines(job, pass, job->line, n);
-	else if (!g->memory)
-		err = resampling_begin(g, r, pass);
-	if (!pass->lines && !err)
-		resampling_tile(g, pass, job->line);
+	else
+		err = resample_tile(job, r, pass);
 	job->line += n;
 	if (!err && n == left)
 		finish_pass(job);

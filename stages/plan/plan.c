@@ -251,6 +251,13 @@ static void find_pictures_for_encoders(struct plan *plan)
 	}
 }
 
+static void skip_variant(struct plan *plan, unsigned variant)
+{
+	for (unsigned i = 0; i < plan->files.count; i++)
+		if (plan->files.file[i].variant == variant)
+			plan->skipped |= UINT32_C(1) << i;
+}
+
 int plan_build(struct plan *plan, const struct conf *conf, unsigned level,
                unsigned *variant_at_fault, char *error, size_t error_size)
 {
@@ -264,12 +271,8 @@ int plan_build(struct plan *plan, const struct conf *conf, unsigned level,
 	conf_files_list(&plan->files, conf);
 	for (unsigned i = 0; i < conf->variant_count; i++) {
 		*variant_at_fault = i;
-		bool is_made =
-			conf_degrade_variant(&degrade, level, &conf->variant[i], &variant[i]);
-
-		for (unsigned k = 0; k < plan->files.count && !is_made; k++)
-			if (plan->files.file[k].variant == i)
-				plan->skipped |= UINT32_C(1) << k;
+		if (!conf_degrade_variant(&degrade, level, &conf->variant[i], &variant[i]))
+			skip_variant(plan, i);
 		if (operations_parse(&chain[i], conf, &variant[i], error, error_size))
 			return -EINVAL;
 	}

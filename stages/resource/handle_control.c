@@ -54,6 +54,17 @@ static bool read_setting(struct slice text, char setting[SETTING_MAX])
 	return false;
 }
 
+static void choices_json(const struct conf_key *key, struct json *j)
+{
+	json_array(j, "choices");
+	if (key->is_valid == policy_is_known)
+		for (size_t i = 0; policy_at(i); i++)
+			json_string(j, NULL, policy_at(i)->name);
+	for (size_t i = 0; key->choices && key->choices[i].name; i++)
+		json_string(j, NULL, key->choices[i].name);
+	json_array_end(j);
+}
+
 /* Appends {"scheduler.policy": {"value": "drain", "choices": [...]}, ...}. */
 static void keys_json(const struct conf *conf, struct json *j)
 {
@@ -64,12 +75,7 @@ static void keys_json(const struct conf *conf, struct json *j)
 		conf_value_print(key, &conf->scheduler, &value);
 		json_object(j, keys[i]);
 		json_string(j, "value", value.data);
-		json_array(j, "choices");
-		for (size_t k = 0; key->is_valid == policy_is_known && policy_at(k); k++)
-			json_string(j, NULL, policy_at(k)->name);
-		for (size_t k = 0; key->choices && key->choices[k].name; k++)
-			json_string(j, NULL, key->choices[k].name);
-		json_array_end(j);
+		choices_json(key, j);
 		json_object_end(j);
 	}
 }

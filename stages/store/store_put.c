@@ -277,6 +277,15 @@ static int exchange_directories(struct store *s, const char *id, int old_fd)
 
 /* ---- items ---- */
 
+/* Makes the directory in which the image's directory will be, and the one above it. */
+static int make_shard(struct store *s, const char *id)
+{
+	char shard[STORE_PATH_MAX];
+
+	store_shard_path(shard, STORE_BY_TIME, id);
+	return directory_make_all(s->root_fd, shard, IMAGE_DIRECTORY);
+}
+
 /* Renames the item to its place, or exchanges it with the image that is there. The figures change
  * in the same step. */
 static int rename_counted(struct store *s, const struct store_item *item)
@@ -308,14 +317,12 @@ static int publish(struct store *s, const struct store_item *item)
 {
 	if (item->place == STORE_SPOOL)
 		return directory_rename(s->incoming_fd, item->id, s->spool_fd, item->id, 0);
-	char shard[STORE_PATH_MAX];
 	int err = rename_counted(s, item);
 
-	store_shard_path(shard, STORE_BY_TIME, item->id);
 	/* store_batch_end() may remove the directory when it is empty. */
 	for (unsigned i = 0;
 	     i < SHARD_ATTEMPTS_MAX && err == -ENOENT && item->place == STORE_IMAGES; i++) {
-		err = directory_make_all(s->root_fd, shard, IMAGE_DIRECTORY);
+		err = make_shard(s, item->id);
 		if (!err)
 			err = rename_counted(s, item);
 	}
