@@ -21,14 +21,13 @@ import results as r
 import run
 import slowdown
 from job import Job, linked, sample
-from machine import ROOT
+from machine import LAKE, ROOT
 from markdown import table
 from paired import Pairs
 from plan import POOLS_FOR_CORES, configurations
 from refusals import cpu_ns
 
 PART = "architectures"
-LAKE = ROOT / "data" / "sample" / "lake.jpg"
 EVENT_LOOP, AMPED, USER_THREADS, PER_CONNECTION = (
     "event-loop", "amped", "user-threads", "thread-per-connection")
 NAMES = ("drain", "cohort", "staged-db", POOLS_FOR_CORES, "one-pool", EVENT_LOOP, AMPED,

@@ -64,7 +64,6 @@ ARCHITECTURES = {
     NEW_THREADS: ("experiments/new-threads", ("scheduler.threads=50",))}
 OPTIONS = ("server.respond_after=store", "server.durability=none", "experiment.fair_clients=no",
            "limits.images_in_flight=65536")
-LAKE = machine.ROOT / "data" / "sample" / "lake.jpg"
 COSTS = "build/plain/tests/bench/costs"
 CLIENTS = 50
 GET, HEALTH, TINY, PICTURES = "GET", "/healthz", "400-byte JPEG", "data/sample"
@@ -318,7 +317,7 @@ def measure(name, seconds, work, cells=CELLS):
     (work / "tiny").mkdir(parents=True, exist_ok=True)
     (work / "tiny" / "tiny.jpg").write_bytes(tiny_jpeg())
     with run.Daemon(machine.ROOT / "conf" / f"{path}.ini", work, (*OPTIONS, *options)) as daemon:
-        variant = daemon.upload(LAKE.read_bytes())["variants"]["thumb"]["url"]
+        variant = daemon.upload(machine.LAKE.read_bytes())["variants"]["thumb"]["url"]
         load(daemon, TINY, LONG, WARM_UP_S, work, variant)
         for workload, connections in cells:
             before = snapshot(daemon)

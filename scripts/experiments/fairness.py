@@ -29,7 +29,7 @@ POLICIES = ("drain", "cohort", "mg1", "srpt", "dbr", "color", "seda", "thread-pe
             "user-threads")
 FLOOD, VICTIM = "192.0.2.2", "192.0.2.3"  # clients, as a trusted proxy names them
 CONNECTIONS = 30
-SMALL = machine.ROOT / "data" / "sample" / "lake.jpg"
+SMALL = machine.LAKE
 LARGE_SIZE = 4000, 2667
 
 
@@ -68,6 +68,11 @@ def times(connection, request, seconds, pause):
     return found
 
 
+def connect(daemon, timeout_s=60):
+    address = urllib.parse.urlsplit(daemon.url)
+    return http.client.HTTPConnection(address.hostname, address.port, timeout=timeout_s)
+
+
 def post(data, client):
     return "POST", "/images", data, {"Content-Type": "image/jpeg", "X-Forwarded-For": client}
 
@@ -102,8 +107,7 @@ def measure(bench, config, policy, large, seconds):
     if policy == "thread-per-connection":
         options.append(f"scheduler.threads={CONNECTIONS + 4}")
     with bench.daemon(config, options) as daemon:
-        address = urllib.parse.urlsplit(daemon.url)
-        connection = http.client.HTTPConnection(address.hostname, address.port, timeout=60)
+        connection = connect(daemon)
         connection.request(*post(SMALL.read_bytes(), VICTIM))
         url = json.load(connection.getresponse())["images"][0]["variants"]["thumb"]["url"]
         whole = (large / "large.jpg").read_bytes()

@@ -8,7 +8,6 @@ line per run. Runs by itself:
 
 import argparse
 import contextlib
-import http.client
 import io
 import itertools
 import json
@@ -18,7 +17,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import urllib.parse
 
 import numpy as np
 import PIL.Image
@@ -34,7 +32,7 @@ KINDS = {"nothing": (), "PNG": ("png",), "WebP": ("webp",), "AVIF": ("avif",),
 AVIF = "variant.medium.formats=jpeg, avif"
 OUTPUTS = {"JPEG": (), "JPEG and AVIF": (AVIF,),
            "AVIF when idle": (AVIF, "variant.medium.when=idle", "server.keep_originals=yes")}
-CLIENTS = 4  # besides the one that is measured
+CLIENTS, TIMEOUT_S = 4, 120  # of the large pictures; of each answer
 SIZE = 4000, 3000
 
 
@@ -60,18 +58,13 @@ def large_files(kinds):
     return found
 
 
-def connect(daemon):
-    address = urllib.parse.urlsplit(daemon.url)
-    return http.client.HTTPConnection(address.hostname, address.port, timeout=120)
-
-
 @contextlib.contextmanager
 def others(daemon, files):
     """Uploads the files in turns by each client. Yields the list of statuses."""
     statuses, stop = [], threading.Event()
 
     def upload(number):
-        connection = connect(daemon)
+        connection = fairness.connect(daemon, TIMEOUT_S)
         for data in itertools.islice(itertools.cycle(files), number, None):
             if stop.is_set():
                 return
@@ -93,7 +86,8 @@ def others(daemon, files):
 def measure(daemon, files, seconds):
     """Returns the times of the small JPEGs in ms, and how many large pictures were stored."""
     post = fairness.post(fairness.SMALL.read_bytes(), fairness.VICTIM)
-    with others(daemon, files) as statuses, contextlib.closing(connect(daemon)) as connection:
+    with others(daemon, files) as statuses, contextlib.closing(
+            fairness.connect(daemon, TIMEOUT_S)) as connection:
         fairness.times(connection, post, 1, 0.02)
         before = len(statuses)
         found = fairness.times(connection, post, seconds, 0.02)

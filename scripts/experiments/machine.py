@@ -8,6 +8,7 @@ import subprocess
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+LAKE = ROOT / "data" / "sample" / "lake.jpg"  # a small photograph
 KTHREADD = "2"  # the parent of all kernel threads
 
 

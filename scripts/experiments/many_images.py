@@ -26,7 +26,7 @@ import machine
 import run
 import worktree
 
-SMALL = machine.ROOT / "data" / "sample" / "lake.jpg"
+SMALL = machine.LAKE
 CONFIG = machine.ROOT / "conf" / "darkroomd.ini"
 CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 LINKS_MAX = 60000  # of one file; ext4 allows 65000

@@ -23,7 +23,7 @@ import worktree
 
 CONFIG = machine.ROOT / "conf" / "darkroomd.ini"
 BINARY = machine.ROOT / "build" / "darkroomd"
-SAMPLE = machine.ROOT / "data" / "sample" / "lake.jpg"
+SAMPLE = machine.LAKE
 SIZES = (300, 280)
 GOAL = (0.0001, 1.1)  # the ratio of the 99th percentiles
 

@@ -21,7 +21,7 @@ import worktree
 import shedding
 
 POLICIES = ("drain", "cohort", "srpt", "dbr", "color", "user-threads")
-SAMPLE = machine.ROOT / "data" / "sample" / "lake.jpg"
+SAMPLE = machine.LAKE
 SIZES = ((2400, 1600), (1200, 800), (600, 400))
 CONNECTIONS = 32
 FIGURES = (("responses per s", "goodput"), ("p50 s", "p50_s"), ("p90 s", "p90_s"),

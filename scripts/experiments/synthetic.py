@@ -8,7 +8,7 @@ import subprocess
 
 import run
 from job import Job
-from machine import ROOT
+from machine import LAKE, ROOT
 
 PROGRAMS = ROOT / "build" / "plain" / "tests" / "bench"
 WIDE = ROOT / "build" / "wide" / "tests" / "bench"  # for graphs of up to 100 stages
@@ -97,6 +97,5 @@ def ring(options, bench, number):
 def threads(options, bench, number):
     seconds = min(2, options.synthetic_s)
     return [Job("threads", f"{count} threads", count, number,
-                lambda count=count: program("threads", count, seconds,
-                                            ROOT / "data" / "sample" / "lake.jpg"),
+                lambda count=count: program("threads", count, seconds, LAKE),
                 1.3 * seconds + 0.2) for count in THREADS]
