@@ -59,8 +59,8 @@ def jobs(options, bench, number):
                     for loop, words in CLOSED.items()]
         out.append(job(controller, "jump", CLIENTS[-1], JUMP_TO, _jump))
     def names(job):
-        words = job.name.replace("at once", "at-once").split(", ")
-        return {"-".join(words[:count]) for count in (1, 2, 3)}
+        words = [*job.name.replace("at once", "at-once").split(", "), str(job.workload)]
+        return {"-".join(words[:count]) for count in (1, 2, 3, 4)}
     chosen = set(options.configurations)
     return [job for job in out if not chosen or chosen & names(job)]
 
@@ -232,6 +232,14 @@ def summary(rows, rates, seconds, since):
             "goodput": work_per_s(rows, rates, warm_up, seconds),
             "others": sum(row["status"] not in ("201", "503") for row in rows),
             "refusal_p99_s": percentile(refusals, 0.99)}
+
+
+def goodput_elsewhere(line):
+    """Returns the goodput as if the clients had other machines: the generator's time would make
+    pictures as well. None: the machine may be idle for a part of the time."""
+    if line["loop"] != "open" or line["factor"] < 1:
+        return None
+    return line["goodput"] * (1 - line["load_share"]) + line["load_share"]
 
 
 def refused_share(line, size):

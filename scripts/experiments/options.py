@@ -83,7 +83,8 @@ def parse(arguments):
         "(16, 4 and one per core; --brief: 16; --quick: 16 and one per core)")
     add("--configurations", type=_names, default=[], metavar="NAME,...",
         help="configurations conf/NAME.ini (all but darkroomd.ini); of the part addresses: "
-        "controllers, or a controller's loops such as backlog-open or backlog-open-10")
+        "controllers, or some of their runs such as backlog-open, backlog-open-10 or "
+        "backlog-open-10-600")
     add("--parts", type=_names, metavar="NAME,...",
         help=f"parts to measure ({','.join(USUAL_PARTS)}; --brief: {','.join(BRIEF_PARTS)}; also "
         f"{','.join(OTHER_PARTS)})")

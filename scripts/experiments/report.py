@@ -111,7 +111,8 @@ def _parts(results):
              "Retry-After, or come back at once. A jump is from 0.7 to 1.4 times the capacity. "
              "Before and after each run a closed loop of 8 connections tells the capacity; the load is "
              "a multiple of the first one. Goodput is work, as a share of the capacity in the time "
-             "that the generator left. The ratio is of the rates of refusal. The rare client asks for "
+             "that the generator left; with the clients elsewhere, its time would make pictures too. "
+             "The ratio is of the rates of refusal. The rare client asks for "
              "about a 600th of the machine. The target is 1 s.",
              tables.addresses),
             ("architectures", "Architectures side by side",

@@ -190,7 +190,9 @@ def addresses(results):
         ratios = [of_addresses.refusal_ratio(line) for line in lines]
         figures = [([line["capacity_per_s"] for line in lines], 0),
                    ([100 * line["load_share"] for line in lines], 0),
-                   ([line["goodput"] for line in lines], 2), (shares[0], 0), (shares[1], 0),
+                   ([line["goodput"] for line in lines], 2),
+                   ([of_addresses.goodput_elsewhere(line) for line in lines], 2),
+                   (shares[0], 0), (shares[1], 0),
                    (ratios, 2), *(([line[size]["p90_s"] for line in lines], 2)
                                   for size in of_addresses.SIZES),
                    ([line["refusal_p99_s"] and 1000 * line["refusal_p99_s"] for line in lines], 1),
@@ -201,9 +203,10 @@ def addresses(results):
         rows.append([name, *("" if None in values else r.spread(values, digits)
                              for values, digits in figures)])
     return table(["Controller, loop, load", "capacity, 1/s", "generator, %", "goodput",
-                  "small refused, %", "large refused, %", "ratio", "p90 of small, s",
-                  "p90 of large, s", "p99 of refusals, ms", "rare client refused in a row",
-                  "recovery, s", "in service times", "normal after, s"], rows)
+                  "with the clients elsewhere", "small refused, %", "large refused, %", "ratio",
+                  "p90 of small, s", "p90 of large, s", "p99 of refusals, ms",
+                  "rare client refused in a row", "recovery, s", "in service times",
+                  "normal after, s"], rows)
 
 
 def bottleneck(results):

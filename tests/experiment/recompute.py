@@ -501,9 +501,13 @@ class Report:
         def ratio(row):
             both = [refused(row, "small"), refused(row, "large")]
             return max(both) / max(min(both), 0.001) if max(both) >= 0.05 else None
+
+        def elsewhere(row):
+            lost = (1 - row["load_share"]) * (1 - row["goodput"])
+            return 1 - lost if row["loop"] == "open" and row["factor"] >= 1 else None
         wanted = [[row["capacity_per_s"] for row in rows],
                   [100 * row["load_share"] for row in rows],
-                  [row["goodput"] for row in rows],
+                  [row["goodput"] for row in rows], [elsewhere(row) for row in rows],
                   *([100 * refused(row, size) for row in rows] for size in ("small", "large")),
                   [ratio(row) for row in rows],
                   *([row[size]["p90_s"] for row in rows] for size in ("small", "large")),

@@ -40,6 +40,13 @@ def test_goodput_is_of_the_capacity_and_the_time_that_the_generator_left():
     assert found["capacity_per_s"] == pytest.approx(addresses.capacity(rates) / 2)
 
 
+def test_time_of_the_generator_is_not_lost_if_the_clients_are_elsewhere():
+    line = {"loop": "open", "factor": 10, "goodput": 0.7, "load_share": 0.3}
+    assert addresses.goodput_elsewhere(line) == pytest.approx(0.79)
+    assert addresses.goodput_elsewhere(line | {"factor": 0.95}) is None
+    assert addresses.goodput_elsewhere(line | {"loop": "jump"}) is None
+
+
 def test_what_is_answered_after_the_end_of_a_load_is_not_of_its_time():
     rows = [request(100 + i / 10, 0.1, "201") for i in range(20)]
     rows += [request(101.9, 0.3, "201", "large") for _ in range(8)]
@@ -72,3 +79,4 @@ def test_controllers_and_loops_can_be_chosen():
     assert set(names("backlog-jump")) == {"backlog, jump, 1.4"}
     assert len(names("codel-at-once")) == 3 and len(names("welsh")) == 28
     assert names("backlog-open-10") == ["backlog, open, 10"] * 3
+    assert names("backlog-open-10-600") == ["backlog, open, 10"]

@@ -138,8 +138,8 @@ class Made:
             **self.plain("rate_per_s", "p50_ms", "p90_ms", "p99_ms", "max_ms"), "answered": 17,
             "unsent": 3, "samples": []})
         for clients in (1, 600):
-            self.add("addresses", ["backlog, open, 2", "rate, think, 0", "backlog, jump, 1.4"],
-                     self.addresses, clients)
+            self.add("addresses", ["backlog, open, 0.95", "backlog, open, 2", "rate, think, 0",
+                                   "backlog, jump, 1.4"], self.addresses, clients)
         self.add("bottleneck", [case[0] for case in synthetic.cases()], lambda _: self.plain(
             "rounds_per_s", "most_per_s", "cpu_ns", "rounds", "visits", "visits_empty")
             | {"paths": [self.plain("p50_us", "p99_us") for _ in range(3)]})
