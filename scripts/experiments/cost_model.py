@@ -14,8 +14,8 @@ itself:
     /usr/bin/python3 scripts/experiments/cost_model.py --out build/cost-model
     /usr/bin/python3 scripts/experiments/cost_model.py --out build/cost-model --report
 
-Threads of the kernel are made at the start, but for one architecture. An inflation is memory that is taken when something is first used, which here is
-a fault of a page. His synchronisation is all by which threads meet: hand-overs in a queue, wake-ups, and
+Threads of the kernel are made at the start, but for one architecture. An inflation is memory that is
+taken when something is first used, which here is a fault of a page. His synchronisation is all by which threads meet: hand-overs in a queue, wake-ups, and
 switches of both kinds of threads. What user-level threads cost when they are made is measured, but not
 counted: a core makes 16 at most."""
 
@@ -178,6 +178,11 @@ def table(rows, costs):
                         _events_table(rows), _costs_table(costs)))
 
 
+def report(about, rows):
+    """Returns the report of the machine's line and the rows."""
+    return f"{machine.sentence(about)}\n\n{table(rows, about['costs'])}\n"
+
+
 def draw(rows, costs, path):
     """Draws the variation by model, with a panel for each kind of connections."""
     numbers = range(1, len(MODELS) + 1)
@@ -337,7 +342,7 @@ def parse(arguments):
     add = parser.add_argument
     add("--rounds", type=int, default=30, help="runs of each architecture and workload (30)")
     add("--seconds", type=float, default=0.3, help="duration of each run (0.3)")
-    add("--minutes", type=float, default=20, help="begin no round that would end later (20)")
+    add("--minutes", type=float, default=25, help="begin no round that would end later (25)")
     add("--architectures", default=",".join(ARCHITECTURES))
     add("--report", action="store_true", help="measure nothing: the tables of the rows in --out")
     add("--work", type=pathlib.Path, default=pathlib.Path("/dev/shm/darkroom-cost-model"),
@@ -375,10 +380,10 @@ def main():
         finally:
             shutil.rmtree(options.work, ignore_errors=True)
     about, *rows = results.read(path)
-    text = "\n\n".join((machine.sentence(about), table(rows, about["costs"])))
-    (options.out / "report.md").write_text(text + "\n")
+    text = report(about, rows)
+    (options.out / "report.md").write_text(text)
     draw(rows, about["costs"], options.out / "variation.svg")
-    print(text)
+    print(text, end="")
     return 0
 
 

@@ -3,6 +3,7 @@
 import json
 import statistics
 
+import cost_model
 import pytest
 import readme
 import report
@@ -10,7 +11,8 @@ import results
 
 # Other measurements have a first line of their own.
 FOLDERS = sorted(path.parent for path in readme.RESULTS.glob("*/raw.jsonl")
-                 if "memory_gb" in results.read(path)[0])
+                 if {"memory_gb", "costs"} & results.read(path)[0].keys() == {"memory_gb"})
+COST_MODEL = readme.RESULTS / "cost-model"
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda path: path.name)
@@ -18,6 +20,11 @@ def test_a_report_follows_from_its_raw_results(folder):
     found = results.Results(results.read(folder / "raw.jsonl"))
     written = (folder / "report.md").read_text()
     assert report.text(found, report.command_of(found, folder, ""))[1] == written
+
+
+def test_the_report_of_the_cost_model_follows_from_its_raw_results():
+    about, *found = results.read(COST_MODEL / "raw.jsonl")
+    assert cost_model.report(about, found) == (COST_MODEL / "report.md").read_text()
 
 
 def test_the_readme_follows_from_the_raw_results():
