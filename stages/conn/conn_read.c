@@ -250,6 +250,9 @@ enum conn_step conn_discard(struct visit *v, struct conn *c)
 	while (c->body.left > 0) {
 		size_t n = conn_throw_away(c, c->body.left, &step);
 
+		/* Only a body that is still to come needs a deadline. */
+		if (n == 0 && c->timeout.deadline_ns == UINT64_MAX)
+			conn_start_phase(c);
 		if (n == 0)
 			return step;
 		c->body.left -= n;

@@ -216,10 +216,12 @@ static void written(struct visit *v, struct conn *c)
 		if (is_complete) /* unread bytes must not reset the connection */
 			conn_throw_away(c, WRITE_TURN_MAX, &step);
 		c->state = is_complete ? CONN_CLOSE : c->is_shed ? CONN_LINGER_SHED : CONN_LINGER;
-	} else if (is_body_left(c)) {
+	} else if (c->body.has_chunks_left) {
 		conn_start_phase(c);
 		c->body.is_discarding = true;
-		c->state = c->body.has_chunks_left ? CONN_READ_CHUNKS : CONN_DISCARD;
+		c->state = CONN_READ_CHUNKS;
+	} else if (c->body.left > 0) {
+		c->state = CONN_DISCARD;
 	} else {
 		c->state = CONN_NEXT;
 	}

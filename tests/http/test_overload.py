@@ -96,6 +96,17 @@ def test_connection_survives_the_refusal_of_a_small_body(start, disk):
         assert c.request("POST", "/images", SMALL, [JPEG]).status == 201
 
 
+def test_refused_client_that_stops_within_a_small_body_is_cut(start, disk):
+    daemon = start("limits.images_in_flight=1", "limits.body_timeout=300ms", environ=disk.environ)
+    first = full(daemon, disk)
+    with begin(daemon, 100 << 10) as c:
+        answer = c.answer()
+        assert answer.status == 503 and not answer.closes
+        c.send(bytes(50 << 10))
+        assert c.is_closed()
+    finish(disk, first)
+
+
 def test_refused_client_need_not_send_its_body(start, disk):
     """It closes the connection when it has the answer. The daemon has read one buffer at most."""
     daemon = start("limits.images_in_flight=1", environ=disk.environ)
