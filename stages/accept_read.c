@@ -207,7 +207,10 @@ static unsigned accept_read_poll(struct visit *v, bool may_block)
 		drain(io);
 	if (!io->is_done && is_set(&io->http->is_closing))
 		close_admin(io);
-	bool is_running = reactor_run(io->reactor, may_block && io->served == 0);
+	may_block = may_block && io->served == 0;
+	if (may_block)
+		io_rest(io);
+	bool is_running = reactor_run(io->reactor, may_block);
 	assert(is_running);
 	io->visit = NULL;
 	return io->served;

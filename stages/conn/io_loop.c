@@ -65,6 +65,17 @@ static void on_pause_over(void *arg)
 	io_update_listening(io);
 }
 
+/* ---- resting ---- */
+
+void io_rest(struct io_loop *io)
+{
+	static const struct timespec moment = { .tv_nsec = (long)NS_PER_MS };
+
+	if (io->has_refused && io->mode == IO_OWN_LISTENER)
+		nanosleep(&moment, NULL);
+	io->has_refused = false;
+}
+
 /* ---- what connections ask of their thread ---- */
 
 const char *io_date(struct io_loop *io)

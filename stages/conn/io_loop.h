@@ -58,6 +58,7 @@ struct io_loop {
 	unsigned instance;
 	struct visit *visit; /* while poll() runs; otherwise NULL */
 	unsigned served;     /* pieces of work since poll() began */
+	bool has_refused;    /* uploads for the load, since io_rest() */
 	struct reactor_watch wake;
 	/* those of http->listeners, and then the administrative one, if there is one */
 	struct io_listener listener[CONF_THREADS_MAX + 1];
@@ -99,6 +100,10 @@ void io_update_listening(struct io_loop *io);
 
 /* Stops accepting for 100 ms after an error, so that the loop never spins. */
 void io_pause_listening(struct io_loop *io, const char *why);
+
+/* Precedes a wait for events. Sleeps for a millisecond if uploads were refused since the last call:
+ * one wake then serves all requests that come meanwhile, and interrupts the image work once. */
+void io_rest(struct io_loop *io);
 
 /* Returns the value of a Date header field. */
 const char *io_date(struct io_loop *io);

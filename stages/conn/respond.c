@@ -183,6 +183,7 @@ enum conn_step respond_problem(struct conn *c)
 enum conn_step respond_refuse(struct visit *v, struct conn *c)
 {
 	(void)v;
+	c->io->has_refused |= c->is_shed;
 	return respond_problem(c);
 }
 

@@ -1,4 +1,5 @@
-/* test_conn.c - a connection whose client does not read: every wait has a deadline. */
+/* test_conn.c - a connection whose client does not read: every wait has a deadline. A thread rests
+ * after it has refused an upload. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -6,12 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "base/clock.h"
 #include "conn/conn_steps.h"
+#include "conn/respond.h"
 
 #define BODY_TIMEOUT_MS 5000
 
@@ -107,10 +110,46 @@ static void the_interim_response_waits_with_a_deadline(void **state)
 	disconnect(c, client);
 }
 
+static uint64_t rested_ns;
+
+/* Instead of the library's. */
+int nanosleep(const struct timespec *moment, struct timespec *left)
+{
+	(void)left;
+	rested_ns += (uint64_t)moment->tv_nsec;
+	return 0;
+}
+
+static uint64_t rest_after(struct conn *c, bool is_shed, enum io_mode mode)
+{
+	problem_set(&c->problem, 503, "overloaded", "full");
+	c->is_shed = is_shed;
+	io.mode = mode;
+	rested_ns = 0;
+	assert_int_equal(respond_refuse(NULL, c), CONN_STEP_AGAIN);
+	io_rest(&io);
+	return rested_ns;
+}
+
+static void a_thread_rests_once_after_it_has_refused_uploads(void **state)
+{
+	int client;
+	struct conn *c = connect_client(&client);
+
+	(void)state;
+	assert_int_equal(rest_after(c, false, IO_OWN_LISTENER), 0);
+	assert_int_equal(rest_after(c, true, IO_THREAD_PER_CONNECTION), 0);
+	assert_int_equal(rest_after(c, true, IO_OWN_LISTENER), NS_PER_MS);
+	io_rest(&io);
+	assert_int_equal(rested_ns, NS_PER_MS);
+	disconnect(c, client);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_interim_response_waits_with_a_deadline),
+		cmocka_unit_test(a_thread_rests_once_after_it_has_refused_uploads),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
