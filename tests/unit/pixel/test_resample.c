@@ -77,40 +77,64 @@ static double lanczos(double x)
 	return x >= 3 * pi ? 0 : 3 * sin(x) * sin(x / 3) / (x * x);
 }
 
-/* Scales one row by the definition. */
-static void scale_row(const double *in, int n, int step_in, double *out, int m, int step_out,
-                      double scale)
+/* Returns the weights of n samples for each of m, by the definition. */
+static double *scale_weights(int n, int m, double scale)
 {
-	double wide = scale > 1 ? scale : 1;
+	double wide = scale > 1 ? scale : 1, *weights = malloc(sizeof(double) * (size_t)(n * m));
 
+	assert_non_null(weights);
 	for (int o = 0; o < m; o++) {
-		double centre = (o + .5) * scale - .5, sum = 0, weight = 0;
+		double centre = (o + .5) * scale - .5, sum = 0;
 
-		for (int i = 0; i < n; i++) {
-			double w = lanczos((i - centre) / wide);
+		for (int i = 0; i < n; i++)
+			sum += weights[o * n + i] = lanczos((i - centre) / wide);
+		for (int i = 0; i < n; i++)
+			weights[o * n + i] /= sum;
+	}
+	return weights;
+}
 
-			sum += w * in[i * step_in];
-			weight += w;
-		}
-		out[o * step_out] = sum / weight;
+/* Scales one row or column. */
+static void scale_row(const double *in, int n, int step_in, double *out, int m, int step_out,
+                      const double *weights)
+{
+	for (int o = 0; o < m; o++) {
+		double sum = 0;
+
+		for (int i = 0; i < n; i++)
+			sum += weights[o * n + i] * in[i * step_in];
+		out[o * step_out] = sum;
 	}
 }
 
-static void blur_row(const double *in, int n, int step_in, double *out, double sigma)
+/* Returns the weights of the samples up to a distance of *radius on one side. */
+static double *blur_weights(double sigma, int *radius)
 {
-	int radius = (int)ceil(sigma * 6);
+	double sum = 1, *weights;
 
+	*radius = (int)ceil(sigma * 6);
+	weights = malloc(sizeof(double) * (size_t)(*radius + 1));
+	assert_non_null(weights);
+	weights[0] = 1;
+	for (int k = 1; k <= *radius; k++)
+		sum += 2 * (weights[k] = exp(-.5 * k * k / (sigma * sigma)));
+	for (int k = 0; k <= *radius; k++)
+		weights[k] /= sum;
+	return weights;
+}
+
+static void blur_row(const double *in, int n, int step_in, double *out, const double *weights,
+                     int radius)
+{
 	for (int o = 0; o < n; o++) {
-		double sum = 0, weight = 0;
+		double sum = 0;
 
 		for (int k = -radius; k <= radius; k++) {
 			int i = o + k < 0 ? 0 : o + k >= n ? n - 1 : o + k;
-			double w = exp(-.5 * k * k / (sigma * sigma));
 
-			sum += w * in[i * step_in];
-			weight += w;
+			sum += weights[abs(k)] * in[i * step_in];
 		}
-		out[o * step_in] = sum / weight;
+		out[o * step_in] = sum;
 	}
 }
 
@@ -119,15 +143,18 @@ static double *reference_scale(const struct plane *p, const struct plane *to)
 	double *in = to_double(p),
 	       *half = malloc(sizeof(*half) * (size_t)p->height * (size_t)to->width);
 	double *out = malloc(sizeof(*out) * (size_t)to->width * (size_t)to->height);
+	double *across = scale_weights(p->width, to->width, p->real_width / to->real_width);
+	double *down = scale_weights(p->height, to->height, p->real_height / to->real_height);
 
 	for (int y = 0; y < p->height; y++)
 		scale_row(in + y * p->width, p->width, 1, half + y * to->width, to->width, 1,
-		          p->real_width / to->real_width);
+		          across);
 	for (int x = 0; x < to->width; x++)
-		scale_row(half + x, p->height, to->width, out + x, to->height, to->width,
-		          p->real_height / to->real_height);
+		scale_row(half + x, p->height, to->width, out + x, to->height, to->width, down);
 	free(in);
 	free(half);
+	free(across);
+	free(down);
 	return out;
 }
 
@@ -135,13 +162,16 @@ static double *reference_blur(const struct plane *p, double sigma)
 {
 	size_t size = sizeof(double) * (size_t)p->width * (size_t)p->height;
 	double *in = to_double(p), *half = malloc(size), *out = malloc(size);
+	int radius;
+	double *weights = blur_weights(sigma, &radius);
 
 	for (int y = 0; y < p->height; y++)
-		blur_row(in + y * p->width, p->width, 1, half + y * p->width, sigma);
+		blur_row(in + y * p->width, p->width, 1, half + y * p->width, weights, radius);
 	for (int x = 0; x < p->width; x++)
-		blur_row(half + x, p->height, p->width, out + x, sigma);
+		blur_row(half + x, p->height, p->width, out + x, weights, radius);
 	free(in);
 	free(half);
+	free(weights);
 	return out;
 }
 

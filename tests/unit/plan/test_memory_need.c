@@ -23,7 +23,7 @@
 #include "support/plan_fixture.h"
 
 /* The test has one thread, and a sanitizer has its own heap: a sixth of the cases runs all code. */
-#ifdef __SANITIZE_THREAD__
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define PART 6
 #else
 #define PART 1
