@@ -215,7 +215,7 @@ def form(parts, boundary="a-boundary"):
 
     parts: (name, file name or None, content type or None, data)
     """
-    body = b""
+    body = bytearray()  # adding to bytes copies them
     for name, file_name, content_type, data in parts:
         body += f'--{boundary}\r\nContent-Disposition: form-data; name="{name}"'.encode()
         if file_name is not None:
@@ -223,8 +223,11 @@ def form(parts, boundary="a-boundary"):
         body += b"\r\n"
         if content_type is not None:
             body += f"Content-Type: {content_type}\r\n".encode()
-        body += b"\r\n" + data + b"\r\n"
-    return f"multipart/form-data; boundary={boundary}", body + f"--{boundary}--\r\n".encode()
+        body += b"\r\n"
+        body += data
+        body += b"\r\n"
+    body += f"--{boundary}--\r\n".encode()
+    return f"multipart/form-data; boundary={boundary}", bytes(body)
 
 
 def form_files(*datas):

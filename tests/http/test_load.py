@@ -210,18 +210,18 @@ def test_images_wait_for_memory(start):
 
 
 def test_finished_images_of_a_form_hold_no_memory(start):
-    """ICC profiles may have megabytes. While the last image of a form is processed, those of the
+    """ICC profiles may have 4 MiB. While the last image of a form is processed, those of the
     finished images are already freed, since their memory is no longer reserved. The upload is
     repeated until the last image is seen alone."""
-    count, size = 16, 6_000_000  # far more than the last image needs at any time
+    count, size = 16, 4_000_000  # far more than the last image needs at any time
     profile = bytearray(size)
     profile[:4], profile[16:20], profile[36:40] = size.to_bytes(4, "big"), b"RGB ", b"acsp"
     small = pictures.jpeg(pictures.photo(64, 48, 1), icc_profile=bytes(profile))
     kind, body = form([("f", f"{i}.jpg", "image/jpeg", small) for i in range(count)]
-                      + [("f", "last.jpg", "image/jpeg", pictures.photo_jpeg(3200, 2400))])
-    blurs = [f"variant.slow{i}.operations=blur {60 - i}" for i in range(4)]
+                      + [("f", "last.jpg", "image/jpeg", pictures.photo_jpeg(2400, 1800))])
+    slow = "variant.slow.operations=" + ", ".join(f"blur {60 - i}" for i in range(16))
     for _ in range(5):
-        daemon = start("server.durability=none", "server.keep_originals=no", *blurs)
+        daemon = start("server.durability=none", "server.keep_originals=no", slow, config=None)
         if used := used_with_the_last(daemon, kind, body, count):
             break
     assert used, "the last image was never alone"
