@@ -38,7 +38,7 @@ WORKLOADS = {HEALTH: (1, 100), VARIANT: (100, 10000), TINY: (1, 100, 1000, 10000
              DATASET: (1, 10, 100)}
 LOADS = (0.1, 0.5, 0.9, 2.0)  # of the dataset, as shares of the capacity
 FILES = 100                   # of the dataset; the generator reads them before each run
-THREADS = 64                  # the most of a group, so of thread-per-connection
+THREADS = 64                  # of thread-per-connection
 IDLE, ACTIVE = 10000, 1000    # connections whose memory is measured
 SCARCE = ("drain", "cohort", USER_THREADS)
 SCARCE_S, BUDGET = 3, "32M"   # its largest pictures wait for memory

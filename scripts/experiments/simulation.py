@@ -140,8 +140,8 @@ def table(results):
 # ---- more cores ----
 
 # Policies on virtual cores, with the costs that the validation has measured, and 20 seeds.
-MANY = (4, 16, 64)
-THREADS_MAX = 64
+MANY = (4, 16, 64, 128, 256)
+THREADS_MAX = 256
 MANY_WORKLOADS = {"saturated": 8, "load 0.5": 0.5, "load 0.8": 0.8, "load 0.95": 0.95}
 MANY_ROUNDS, MANY_REQUESTS = 20, 2000
 # drain on 64 cores: in one group, and in replicas. Arrivals come from one thread, which has no time

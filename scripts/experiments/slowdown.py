@@ -21,7 +21,7 @@ POLICIES = ("drain", "cohort", "mg1", "srpt", "dbr", "color", "seda", "thread-pe
 LOADS = (0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 1.0, 1.2, 1.4)
 BURST_LOADS = (0.5, 0.7, 0.9, 1.2)  # those of LOADS that are measured with bursts too
 ROUNDS = 3
-CONNECTIONS, THREADS = 4000, 64  # THREADS: the most of a group, so of thread-per-connection
+CONNECTIONS, THREADS = 4000, 64  # THREADS: of thread-per-connection
 GRAPH = (*PAPER_SERVER, "server.respond_after=store")
 PASSES = 3                       # over all files, alone
 LEAST = 1000                     # requests that tell the capacity

@@ -10,7 +10,9 @@
 #define STAGE_COUNT_MAX 16 /* stages of a graph: one bit each in a set of stages */
 #endif
 #define PICTURE_SIDE_MAX 65500 /* pixels; libjpeg's limit, JPEG_MAX_DIMENSION */
-#define CONF_THREADS_MAX 64    /* workers of one group: one bit each in a word */
+#ifndef CONF_THREADS_MAX
+#define CONF_THREADS_MAX 256 /* workers of one group: a byte in traces */
+#endif
 #define CONF_VARIANT_MAX 16
 #define CONF_FILE_MAX 32 /* of all variants and their formats */
 #define CONF_GROUP_MAX 8

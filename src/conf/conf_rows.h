@@ -479,7 +479,7 @@ CHOICE(layout, mode,
        "--topology for the place of each thread, and GET /stats for the load.")
 NUMBER(layout, replicas, 1, CONF_THREADS_MAX, "2", FIXED,
        "With mode = replicate: number of replicas, at most one per thread\n"
-       "(scheduler.threads). With seda the pools of all replicas have at most 64\n"
+       "(scheduler.threads). With seda the pools of all replicas have at most 256\n"
        "threads together. Each replica has queues for all images in flight.")
 NUMBER(layout, parts, 1, STAGE_COUNT_MAX, "2", LIVE,
        "With mode = partition: number of parts, at most one per thread and one per\n"
@@ -505,7 +505,7 @@ POLICY(group, policy, NOT_EMPTY, "drain", LIVE,
        "possible if there is no other group.")
 AUTO(group, threads, 1, CONF_THREADS_MAX, "auto", LIVE,
      "As scheduler.threads, for the stages of the group. With policy seda each stage\n"
-     "has its stage.NAME.threads instead. All groups have at most 64 threads\n"
+     "has its stage.NAME.threads instead. All groups have at most 256 threads\n"
      "together. Threads are bound to cores if all together have a core each.")
 SECTION_END(group[CONF_GROUP_MAX])
 

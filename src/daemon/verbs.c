@@ -139,8 +139,7 @@ static void print_domain(const struct report *r, unsigned domain)
 		            s->group[domain].policy->name);
 	else
 		text_printf(r->to, "\n%s %u", name[s->layout], domain);
-	text_printf(r->to, ", workers %u",
-	            (unsigned)__builtin_popcountll(s->domain_workers[domain]));
+	text_printf(r->to, ", workers %u", worker_set_count(&s->domain_workers[domain]));
 	if (s->layout == CONF_LAYOUT_PARTITION)
 		print_stages(r, domain);
 	if (s->group_count > 1)

@@ -20,6 +20,7 @@ struct request {
 
 /* The boundary between two neighbours in the row. Each step weighs more than all boundaries of
  * the smaller steps together, of which there are fewer than PLACEMENT_WORKERS_MAX. */
+#define STEP_BITS 8
 enum step { STEP_CORE, STEP_L2, STEP_L3, STEP_NODE, STEP_PACKAGE, STEP_MACHINE };
 
 static bool is_shared(unsigned a, unsigned b)
@@ -47,10 +48,10 @@ static uint64_t worth(const struct topology *t, unsigned left, unsigned right)
 {
 	enum step step = step_between(t, left, right);
 
-	return step ? UINT64_C(1) << (6 * step) : 0;
+	return step ? UINT64_C(1) << (STEP_BITS * step) : 0;
 }
 
-static_assert(PLACEMENT_WORKERS_MAX <= 1 << 6, "no step is outweighed by smaller ones");
+static_assert(PLACEMENT_WORKERS_MAX <= 1 << STEP_BITS, "no step is outweighed by smaller ones");
 
 /* Returns the first core of the piece that follows workers_before workers. */
 static unsigned first_core(const struct request *r, unsigned workers_before)

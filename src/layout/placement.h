@@ -11,7 +11,7 @@
 
 #include "topology.h"
 
-#define PLACEMENT_WORKERS_MAX 64
+#define PLACEMENT_WORKERS_MAX 256
 
 struct placement_worker {
 	unsigned core;   /* number for topology_bind() */

@@ -2,6 +2,7 @@
 #include "io_loop.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -111,6 +112,9 @@ static int init_listeners(struct io_loop *io, void (*accept)(void *listener))
 	const struct listener_set *l = &io->http->listeners;
 	int err = 0;
 
+	io->listener = calloc(l->count + 1, sizeof *io->listener);
+	if (!io->listener)
+		return -ENOMEM;
 	for (unsigned i = 0; i < l->count && !err; i++)
 		err = init_listener(io, l->fd[i], false, accept);
 	if (!err && l->admin.fd >= 0)
@@ -152,6 +156,7 @@ void io_loop_fini(struct io_loop *io)
 {
 	for (unsigned i = 0; i < io->listener_count; i++)
 		reactor_watch_fini(&io->listener[i].watch);
+	free(io->listener);
 	reactor_watch_fini(&io->wake);
 	reactor_timer_fini(&io->pause);
 	for (unsigned i = 0; i < IO_REPORT_COUNT; i++)

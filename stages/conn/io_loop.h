@@ -61,7 +61,7 @@ struct io_loop {
 	bool has_refused;    /* uploads for the load, since io_rest() */
 	struct reactor_watch wake;
 	/* those of http->listeners, and then the administrative one, if there is one */
-	struct io_listener listener[CONF_THREADS_MAX + 1];
+	struct io_listener *listener;
 	unsigned listener_count;
 	enum io_mode mode;
 	struct reactor_timer pause; /* accepting resumes when it fires */

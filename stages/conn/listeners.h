@@ -34,8 +34,8 @@ bool listener_is_local(int fd);
 
 /* Open connections per accepting thread; limits.connections does not count them. */
 #define ADMIN_CONNS_MAX 32
-/* Upper bound of their events: one thread accepts them all, or each of 64 threads one at a time. */
-#define ADMIN_EVENTS_MAX 256
+/* Upper bound of their events: one thread accepts them all, or each thread one at a time. */
+#define ADMIN_EVENTS_MAX (2 * CONF_THREADS_MAX)
 
 struct admin {
 	int fd;                    /* -1: no listener of its own */

@@ -89,7 +89,7 @@ static bool begin_graph(void)
 		return false;
 	struct group *g = &own.graph->group[GROUP_MAIN];
 
-	while (__builtin_popcountll(atomic_load(&g->sleepers)) < 2)
+	while (__builtin_popcountll(atomic_load(&g->sleepers[0])) < 2)
 		usleep(1000);
 	own.worker = &g->workers[0];
 	own.fd = eventfd(0, 0);

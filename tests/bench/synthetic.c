@@ -634,10 +634,14 @@ static bool take_option(const char *text, struct setting *s)
 		double low, high;
 		uint64_t *to;
 	} options[] = {
-		{ "random=", 1, 1e9, &s->random },     { "paths=", 1, 1, &s->paths },
-		{ "gate=", 1, 1e6, &s->gate },         { "quantum_us=", 1, 1e6, &s->quantum_us },
-		{ "table_kb=", 1, 1e4, &s->table_kb }, { "clocked=", 1, 1, &s->clocked },
-		{ "rate=", 1, 1e7, &s->rate },         { "replicas=", 1, 64, &s->replicas },
+		{ "random=", 1, 1e9, &s->random },
+		{ "paths=", 1, 1, &s->paths },
+		{ "gate=", 1, 1e6, &s->gate },
+		{ "quantum_us=", 1, 1e6, &s->quantum_us },
+		{ "table_kb=", 1, 1e4, &s->table_kb },
+		{ "clocked=", 1, 1, &s->clocked },
+		{ "rate=", 1, 1e7, &s->rate },
+		{ "replicas=", 1, CONF_THREADS_MAX, &s->replicas },
 		{ "steal=", 1, 1, &s->steal },
 	};
 	double value;

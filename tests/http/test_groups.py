@@ -63,7 +63,7 @@ def test_wrong_groups_are_refused(start):
             ("group.pixels.stages scale nonsense", "nonsense is not a stage"),
             ("group.more.policy mg1", "has no stages"),
             ("scheduler.policy thread-per-connection", "expected another policy"),
-            ("group.pixels.threads 64", "more than 64 threads together")):
+            ("group.pixels.threads 256", "more than 256 threads together")):
         status, answer = command(daemon, f"set {setting}")
         assert status != 0 and expected in answer, answer
     daemon.image(pictures.photo_jpeg(300, 200))

@@ -180,11 +180,11 @@ def test_reload_names_layout_keys_that_need_a_restart(start, tmp_path):
 
 
 def test_live_change_that_contradicts_the_layout_is_refused(start):
-    daemon = start("layout.mode=replicate", "layout.replicas=9", "scheduler.policy=drain")
+    daemon = start("layout.mode=replicate", "layout.replicas=33", "scheduler.policy=drain")
     status, said = command(daemon, "policy seda")
-    assert status == 1 and "more than 64 threads together, in all replicas" in said
+    assert status == 1 and "more than 256 threads together, in all replicas" in said
     status, said = command(daemon, "set scheduler.threads 8")
-    assert status == 1 and "8 threads (scheduler.threads) are too few for 9 replicas" in said
+    assert status == 1 and "8 threads (scheduler.threads) are too few for 33 replicas" in said
     assert daemon.get("/stats").json()["scheduler"]["policy"] == "drain"
 
 
@@ -208,8 +208,8 @@ def test_connection_threads_are_refused_live(start, tmp_path):
     (["layout.mode=partition", "layout.online=yes", "layout.parts=5"], "5 parts of 4 stages"),
     (["layout.mode=replicate", "layout.replicas=3", "scheduler.threads=2"],
      "2 threads .* are too few for 3 replicas"),
-    (["layout.mode=replicate", "layout.replicas=9", "scheduler.policy=seda"],
-     "more than 64 threads together, in all replicas"),
+    (["layout.mode=replicate", "layout.replicas=33", "scheduler.policy=seda"],
+     "more than 256 threads together, in all replicas"),
     (["layout.mode=replicate", "scheduler.policy=thread-per-connection"], THREADS_REFUSED),
     (["layout.mode=partition", "layout.online=yes", "scheduler.policy=thread-per-connection"],
      THREADS_REFUSED)])

@@ -262,8 +262,8 @@ def test_a_moved_store_is_checked_with_the_settings_of_its_daemon():
 
 
 @pytest.mark.parametrize("unit, limits", [
-    ("darkroomd.service", {"LimitCORE=0", "MemoryMax=2G", "TasksMax=320"}),
-    ("darkroomd@.service", {"LimitCORE=0", "MemoryMax=2G", "TasksMax=320"}),
+    ("darkroomd.service", {"LimitCORE=0", "MemoryMax=2G", "TasksMax=896"}),
+    ("darkroomd@.service", {"LimitCORE=0", "MemoryMax=2G", "TasksMax=896"}),
     ("darkroom-check.service", {"LimitCORE=0", "MemoryMax=256M", "TasksMax=4"})])
 def test_units_bound_memory_and_threads_and_leave_no_core_dumps(units, unit, limits):
     found = [line for line in settings(units / unit)
@@ -272,20 +272,21 @@ def test_units_bound_memory_and_threads_and_leave_no_core_dumps(units, unit, lim
 
 
 def test_service_has_the_memory_that_the_shipped_configuration_may_take(installed, units):
-    """The bound is that of limits.memory_budget's help, with three groups of 64 threads."""
+    """The bound is that of limits.memory_budget's help, with 192 threads: those of 128 cores. Tasks
+    are enough for all threads that can be configured."""
     def value(name, text):
         number, unit = re.search(rf"^{name} ?= ?(\d+)([KMG]?)$", text, re.M).groups()
         return int(number) << {"": 0, "K": 10, "M": 20, "G": 30}[unit]
     unit = (units / "darkroomd.service").read_text()
     config = run(installed / "usr/bin/darkroomd", "-T", "-c",
                  installed / "etc/darkroom/darkroomd.ini").stdout
-    threads = 3 * 64
+    threads = 192
     most = (value("memory_budget", config) + (32 << 20) + threads * (4 << 20) + (64 << 20) +
             value("connections", config) * (32 << 10))
     assert most <= value("MemoryMax", unit)
     # The main thread, the log's, the process that opens files again; and of darkroom-decode the two
     # that stay, with a child for each of 32 slots, and one that ends.
-    assert threads + 3 + 2 + 2 * 32 <= value("TasksMax", unit)
+    assert 3 * 256 + 3 + 2 + 2 * 32 <= value("TasksMax", unit)
 
 
 def test_service_is_hardened(units):

@@ -15,6 +15,7 @@
  *
  * -DEXCLUSIVE=n  the last n of the two stages are exclusive; all workers visit both stages
  * -DFORWARD      handling an event of FIRST sends one to LAST, so that workers are also producers
+ * -DWORDS        each of two workers is in a word of its own: P3 and P4 read them one by one
  * -DOUTSIDE=n    the workers have a source: n pieces of work from outside end a worker's sleep
  *
  * Mutants, each of which must be rejected: NO_P2, NO_S3, NO_S5 (that fence is missing), NO_S6 (no
@@ -36,7 +37,7 @@
 #ifndef BATON_OVER
 #define BATON_OVER 1
 #endif
-#define HAS_WOKEN skip
+#define HAS_WOKEN is_done = true
 #define FIRST 0  /* stages */
 #define LAST 1
 #define IS_EXCLUSIVE(s) ((s) + EXCLUSIVE > 1)
@@ -52,8 +53,23 @@ byte outside = OUTSIDE;  /* pieces of work that have not come yet */
 inline wake_one(may_visit)
 {
 	if
+#ifdef WORDS
+	:: SEES_SEARCHERS(me) & (may_visit) & 1
+	:: else ->
+		if
+		:: SEES_SEARCHERS(me) & (may_visit) & 2
+		:: else ->
+			wake_any((may_visit) & 1);
+			if
+			:: !is_done -> wake_any((may_visit) & 2)
+			:: else
+			fi;
+			is_done = false
+		fi
+#else
 	:: SEES_SEARCHERS(me) & (may_visit) /* P3 */
-	:: else -> wake_any(may_visit)
+	:: else -> wake_any(may_visit); is_done = false
+#endif
 	fi
 }
 
@@ -145,7 +161,7 @@ inline pass_baton(s)
 active [WORKERS] proctype worker()
 {
 	byte candidates, woken, work;
-	bool found;
+	bool found, is_done;
 
 	/* worker_run(). A policy may visit in any order. The time at which it goes idle does not
 	 * matter either, because S2 and S6 check the queues. */
@@ -230,6 +246,7 @@ active [PRODUCERS] proctype producer() /* outside of the group, such as an I/O t
                                              * stage_push(), visit_send() */
 {
 	byte candidates, woken, left = EVENTS;
+	bool is_done;
 
 	do
 	:: left ->

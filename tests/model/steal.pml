@@ -112,7 +112,7 @@ inline push_on_stack(s)
 		write_and_fence(PUSH_STACK); /* W1 */
 #endif
 #ifndef NO_W1_WAKE
-		wake_one(HOME(s) & ~BIT(me), ALL & ~BIT(me)) /* wake_thief() */
+		wake_one(HOME(s) & ~BIT(me), ALL & ~BIT(me)) /* push_to_stack() */
 #endif
 	/* The handler has other events left, or sleepers were not seen */
 	:: d_step { work == 0 && !is_for_self -> work = 0 };

@@ -61,8 +61,8 @@ static struct stage *stage(void)
 /* Shares what is used: queues, or stacks. */
 static void share(bool has_stacks)
 {
-	weak_share(&group()->searchers, sizeof group()->searchers, "searchers");
-	weak_share(&group()->sleepers, sizeof group()->sleepers, "sleepers");
+	weak_share(group()->searchers, sizeof group()->searchers, "searchers");
+	weak_share(group()->sleepers, sizeof group()->sleepers, "sleepers");
 	weak_share(wake_fds, sizeof wake_fds, "wake_fds");
 	if (!has_stacks)
 		weak_share(cells, sizeof cells, "cells");
@@ -90,15 +90,16 @@ static void prepare(unsigned count, bool has_stacks, unsigned replicas)
 	stage()->queue = queues;
 	stage()->gate = gates;
 	stage()->queue_count = replicas;
-	schedule.stage[0].may_visit = (UINT64_C(1) << count) - 1;
 	schedule.group_count = 1;
+	schedule.words = worker_words(count);
 	schedule.group[0].can_steal = has_stacks;
 	schedule.steals_across_replicas = replicas > 1;
 	for (unsigned i = 0; i < count; i++) {
 		unsigned domain = i % replicas;
 
 		schedule.domain[i] = domain;
-		schedule.domain_workers[domain] |= UINT64_C(1) << i;
+		worker_set_add(&schedule.domain_workers[domain], i);
+		worker_set_add(&schedule.stage[0].may_visit, i);
 		workers[i].group = group();
 		workers[i].index = i;
 		workers[i].wake_fd = (int)i;
@@ -123,8 +124,7 @@ static void prepare(unsigned count, bool has_stacks, unsigned replicas)
 static void push(unsigned queue, struct event *ev, struct worker *w)
 {
 	stage_queue_push(&queues[queue], ev, false);
-	idle_wake(group(), stage_home(stage(), &schedule, queue),
-	          stage_may_visit(stage(), &schedule, queue), w);
+	idle_wake(stage(), &schedule, queue, NULL, w);
 }
 
 /* push_to_queue() of an event that the worker will handle next: P1, W5. */
@@ -133,18 +133,14 @@ static void push_for_self(struct event *ev, struct worker *w)
 	stage_queue_push(&queues[0], ev, false);
 	atomic_thread_fence(memory_order_seq_cst); /* has_hidden_others() */
 	if (stage_queue_length(&queues[0]) > 1)
-		idle_wake(group(), stage_home(stage(), &schedule, 0),
-		          stage_may_visit(stage(), &schedule, 0), w);
+		idle_wake(stage(), &schedule, 0, NULL, w);
 }
 
-/* push_to_stack() and wake_thief(). */
+/* push_to_stack() */
 static void push_on_stack(struct worker *w, struct event *ev)
 {
-	uint64_t others = ~(UINT64_C(1) << w->index);
-
 	deque_try_push(&w->stack[0], ev);
-	idle_wake(group(), stage_home(stage(), &schedule, 0) & others,
-	          stage_may_visit(stage(), &schedule, 0) & others, w);
+	idle_wake(stage(), &schedule, 0, w, w);
 }
 
 /* Visits of one worker: its own queue, other replicas' queues, other workers' stacks. */
@@ -205,7 +201,8 @@ static void work(unsigned index)
 /* The worker is asleep when the scenario begins. */
 static void put_to_sleep(unsigned index)
 {
-	atomic_init(&group()->sleepers, UINT64_C(1) << index);
+	atomic_init(&group()->sleepers[index / WORKER_WORD_BITS],
+	            worker_bit(index, index / WORKER_WORD_BITS));
 	workers[index].is_announced = true;
 }
 

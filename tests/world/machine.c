@@ -12,7 +12,7 @@
 #include "base/round.h"
 
 #define CPUS_MAX 1024
-#define THREADS_MAX 256 /* at a time */
+#define THREADS_MAX 512 /* at a time */
 #define STACK_BYTES (256u << 10)
 #define BEGIN_NS UINT64_C(1000000000)
 /* With pct: then the thread becomes the last, because it may wait for another one. */

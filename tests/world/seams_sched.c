@@ -41,6 +41,12 @@ SEAM(bool, serve_stolen, struct worker *w)
 	return __real_serve_stolen(w);
 }
 
+/* Returns the worker's word. */
+static _Atomic uint64_t *word_of(_Atomic uint64_t *words, const struct worker *w)
+{
+	return &words[w->index / WORKER_WORD_BITS];
+}
+
 /* ---- looking for work ---- */
 
 SEAM(struct stage *, waiting_urgent, const struct worker *w)
@@ -111,7 +117,7 @@ static bool look_again(const struct worker *w)
 static bool is_searching(const struct worker *w)
 {
 	return w->group->id == GROUP_MAIN && worker_schedule(w)->spin_ns && !w->is_announced &&
-	       atomic_load(&w->group->searchers) >> w->index & 1;
+	       atomic_load(word_of(w->group->searchers, w)) >> w->index % WORKER_WORD_BITS & 1;
 }
 
 SEAM(bool, worker_sees_work, const struct worker *w)
@@ -178,20 +184,24 @@ SEAM(struct event *, stage_queue_pop, struct stage_queue *q, bool by_size, uint6
 
 /* ---- sleeping and waking ---- */
 
-SEAM(void, idle_wake, struct group *g, uint64_t home, uint64_t may_visit, struct worker *waker)
+SEAM(void, idle_wake, const struct stage *s, const struct schedule *schedule, unsigned queue,
+     const struct worker *except, struct worker *waker)
 {
 	CALLED(idle_wake);
 	machine_pay(fence, 1);
-	if (atomic_load(&g->sleepers) & may_visit)
-		machine_line(&g->sleepers);
-	__real_idle_wake(g, home, may_visit, waker);
+	for (unsigned k = 0; k < WORKER_WORDS; k++)
+		if (atomic_load(&s->group->sleepers[k]) & stage_may_visit(s, schedule, queue, k)) {
+			machine_line(s->group->sleepers);
+			break;
+		}
+	__real_idle_wake(s, schedule, queue, except, waker);
 }
 
 SEAM(void, idle_search, struct worker *w)
 {
 	CALLED(idle_search);
 	machine_pay(fence, 1);
-	machine_line(&w->group->searchers);
+	machine_line(w->group->searchers);
 	__real_idle_search(w);
 }
 
@@ -199,7 +209,7 @@ SEAM(void, idle_found, struct worker *w)
 {
 	CALLED(idle_found);
 	machine_pay(fence, 1);
-	machine_line(&w->group->searchers);
+	machine_line(w->group->searchers);
 	__real_idle_found(w);
 }
 
@@ -207,8 +217,8 @@ SEAM(void, idle_announce, struct worker *w)
 {
 	CALLED(idle_announce);
 	machine_pay(fence, 1);
-	machine_line(&w->group->sleepers);
-	machine_line(&w->group->searchers);
+	machine_line(w->group->sleepers);
+	machine_line(w->group->searchers);
 	__real_idle_announce(w);
 }
 
@@ -217,6 +227,6 @@ SEAM(void, idle_retract, struct worker *w)
 	CALLED(idle_retract);
 	machine_pay(fence, 1);
 	if (w->is_announced)
-		machine_line(&w->group->sleepers);
+		machine_line(w->group->sleepers);
 	__real_idle_retract(w);
 }

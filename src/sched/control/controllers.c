@@ -236,14 +236,15 @@ static void sample_workers(struct seda_stage *to, const struct stage *s, uint64_
 static struct pool_sample pool_sample(const struct seda_stage *from, const struct stage *s,
                                       const struct schedule *now, unsigned pool, double seconds)
 {
-	uint64_t workers = stage_home(s, now, pool), handled = 0;
-	struct pool_sample sample = { .threads = (unsigned)__builtin_popcountll(workers) };
+	struct pool_sample sample = { 0 };
+	uint64_t handled = 0;
 
-	for (; workers; workers &= workers - 1) {
-		const struct seda_seen *seen = &from->seen[__builtin_ctzll(workers)];
-
-		sample.idle += seen->is_idle;
-		handled += seen->handled_since;
+	for (unsigned i = 0; i < CONF_THREADS_MAX; i++) {
+		if (!stage_is_home(s, now, pool, i))
+			continue;
+		sample.threads++;
+		sample.idle += from->seen[i].is_idle;
+		handled += from->seen[i].handled_since;
 	}
 	sample.queued = stage_queue_length(&s->queue[pool]);
 	sample.events_per_s = (double)handled / seconds;
@@ -309,9 +310,9 @@ static bool step_stage(struct seda *c, const struct stage *s, const struct sched
 	return has_changed;
 }
 
-static int threads_of(const struct schedule *s, unsigned stage)
+static unsigned threads_of(const struct schedule *s, unsigned stage)
 {
-	return __builtin_popcountll(s->stage[stage].may_visit);
+	return worker_set_count(&s->stage[stage].may_visit);
 }
 
 /* Tells other threads whether a pool has got a thread. Relaxed: nothing that was written before

@@ -711,7 +711,10 @@ static bool is_asleep(const struct worker *w)
 {
 	/* Relaxed: a snapshot. For a worker that is being woken, the time restarted at the
 	 * previous check. */
-	return atomic_load_explicit(&w->group->sleepers, memory_order_relaxed) >> w->index & 1;
+	return atomic_load_explicit(&w->group->sleepers[w->index / WORKER_WORD_BITS],
+	                            memory_order_relaxed) >>
+	               w->index % WORKER_WORD_BITS &
+	       1;
 }
 
 static bool is_stuck(struct worker *w, uint64_t now_ns, uint64_t limit_ns)

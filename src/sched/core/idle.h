@@ -1,9 +1,9 @@
 /*
  * idle.h - sleeping and waking without lost wake-ups, herds or spinning: "idle_note".
  *
- * Each group has two bitmaps with a bit per worker, searchers and sleepers. They are bitmaps and
+ * Each group has two sets of workers (worker_set.h), searchers and sleepers. They are sets and
  * not counts, because a worker that may not visit a queue must not suppress a wake-up for it. Each
- * queue has a mask of the workers that may visit it. Each worker has an eventfd. In program order:
+ * queue has a set of the workers that may visit it. Each worker has an eventfd. In program order:
  *
  *   a worker without work                               a thread that enqueues an event
  *   S1 searchers |= me                                  P1 push the event (release, in the queue)
@@ -26,6 +26,9 @@
  * readable until it is read, so that a write between S6 and S7 ends S7 at once. The fences order
  * only the flags. The queue's own release and acquire publish the data of the event, and S4 and P4
  * publish a worker's eventfd.
+ *
+ * Nothing above compares bits of two workers. So it does not matter that a group of many workers
+ * has several words, which P3 and P4 read one after the other.
  *
  * Only the owner writes its searcher bit. A waker that set it would leave a stale bit behind if the
  * sleeper had cancelled at S6 and started a long piece of work. That bit would suppress wake-ups
@@ -53,9 +56,9 @@
 #ifndef DARKROOM_SCHED_CORE_IDLE_H
 #define DARKROOM_SCHED_CORE_IDLE_H
 
-#include <stdint.h>
-
 struct group;
+struct schedule;
+struct stage;
 struct worker;
 
 /* The steps of a worker. Owner's thread. */
@@ -67,9 +70,11 @@ void idle_announce(struct worker *w); /* S4, S5 */
  * it. */
 void idle_retract(struct worker *w);
 
-/* Wakes one worker after a push (P2 to P4): one of home if possible, otherwise one of may_visit.
- * waker is the calling worker, for its counters, or NULL. Any thread. */
-void idle_wake(struct group *g, uint64_t home, uint64_t may_visit, struct worker *waker);
+/* Wakes one worker after a push to the stage's queue of that index (P2 to P4): one that owns the
+ * queue if possible, otherwise one that may visit it; never `except`, a worker of the group or
+ * NULL. waker is the calling worker, for its counters, or NULL. Any thread. */
+void idle_wake(const struct stage *s, const struct schedule *schedule, unsigned queue,
+               const struct worker *except, struct worker *waker);
 
 /* Wakes every worker of the group, asleep or not, because something other than a queue has changed
  * (stop, drain, live switch). The change must be stored before; relaxed is enough. Any thread. */

@@ -83,6 +83,15 @@ static void take_samples(struct worker *w, const struct schedule *schedule, doub
 	}
 }
 
+static unsigned home_count(const struct stage *s, const struct schedule *schedule, unsigned queue)
+{
+	unsigned count = 0;
+
+	for (unsigned k = 0; k < schedule->words; k++)
+		count += (unsigned)__builtin_popcountll(stage_home(s, schedule, queue, k));
+	return count;
+}
+
 /* Gives the policy the rates by position. */
 static void publish(struct worker *w, const struct schedule *schedule)
 {
@@ -93,8 +102,7 @@ static void publish(struct worker *w, const struct schedule *schedule)
 		w->polled_rates[i] = (struct stage_rates){
 			.arrival_per_s = w->rates.arrival_per_s[s->index],
 			.service_per_s = w->rates.service_per_s[s->index],
-			.cores = (unsigned)__builtin_popcountll(
-				stage_home(s, schedule, stage_own_queue(s, w))),
+			.cores = home_count(s, schedule, stage_own_queue(s, w)),
 			.is_gated = service != SERVICE_EXHAUSTIVE && service != SERVICE_TIME_GATED,
 		};
 	}

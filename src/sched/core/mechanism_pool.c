@@ -66,15 +66,13 @@ static bool is_disk(unsigned stage)
 	return graph_rows[stage].group == GROUP_DISK;
 }
 
-/* Returns the workers of the stage's group that visit any stage. */
-static uint64_t used_workers(const struct schedule *s, unsigned stage)
+/* Returns whether that worker of the stage's group visits any stage. */
+static bool is_used(const struct schedule *s, unsigned stage, unsigned worker)
 {
-	uint64_t used = 0;
-
 	for (unsigned i = 0; i < graph_row_count; i++)
-		if (is_disk(i) == is_disk(stage))
-			used |= s->stage[i].may_visit;
-	return used;
+		if (is_disk(i) == is_disk(stage) && worker_set_has(&s->stage[i].may_visit, worker))
+			return true;
+	return false;
 }
 
 unsigned pool_count(const struct schedule *s, unsigned stage)
@@ -82,17 +80,26 @@ unsigned pool_count(const struct schedule *s, unsigned stage)
 	return s->layout == CONF_LAYOUT_REPLICATE && !is_disk(stage) ? s->domain_count : 1;
 }
 
-static uint64_t pool_workers(const struct schedule *s, unsigned stage, unsigned pool)
+static bool is_in_pool(const struct schedule *s, unsigned stage, unsigned pool, unsigned worker)
 {
-	return s->stage[stage].may_visit &
-	       (pool_count(s, stage) > 1 ? s->domain_workers[pool] : UINT64_MAX);
+	return worker_set_has(&s->stage[stage].may_visit, worker) &&
+	       (pool_count(s, stage) == 1 || worker_set_has(&s->domain_workers[pool], worker));
+}
+
+static unsigned pool_threads(const struct schedule *s, unsigned stage, unsigned pool)
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < CONF_THREADS_MAX; i++)
+		count += is_in_pool(s, stage, pool, i);
+	return count;
 }
 
 static void add_worker(struct schedule *s, unsigned stage, unsigned pool, unsigned worker)
 {
 	unsigned *count = is_disk(stage) ? &s->disk_count : &s->worker_count;
 
-	s->stage[stage].may_visit |= UINT64_C(1) << worker;
+	worker_set_add(&s->stage[stage].may_visit, worker);
 	if (!is_disk(stage)) {
 		s->visit_set[worker] = stage_set_of(stage);
 		domains_add_worker(
@@ -105,40 +112,42 @@ static void add_worker(struct schedule *s, unsigned stage, unsigned pool, unsign
 
 static void remove_worker(struct schedule *s, unsigned stage, unsigned worker)
 {
-	s->stage[stage].may_visit &= ~(UINT64_C(1) << worker);
+	worker_set_remove(&s->stage[stage].may_visit, worker);
 	if (is_disk(stage))
 		return;
 	s->visit_set[worker] = 0;
-	s->domain_workers[s->domain[worker]] &= ~(UINT64_C(1) << worker);
+	worker_set_remove(&s->domain_workers[s->domain[worker]], worker);
 }
 
 /* Returns the worker to remove: the highest, because the lowest sleeping worker is woken first,
  * so that the highest has the least work. A worker that also visits other stages stays. */
-static unsigned least_needed(const struct schedule *s, unsigned stage, uint64_t workers)
+static unsigned least_needed(const struct schedule *s, unsigned stage, unsigned pool)
 {
-	unsigned worker;
+	unsigned worker = CONF_THREADS_MAX;
 
 	do {
-		assert(workers);
-		worker = 63 - (unsigned)__builtin_clzll(workers);
-		workers &= ~(UINT64_C(1) << worker);
-	} while (!is_disk(stage) && s->visit_set[worker] != stage_set_of(stage));
+		assert(worker > 0);
+		worker--;
+	} while (!is_in_pool(s, stage, pool, worker) ||
+	         (!is_disk(stage) && s->visit_set[worker] != stage_set_of(stage)));
 	return worker;
 }
 
 unsigned pool_resize(struct schedule *s, unsigned stage, unsigned pool, unsigned threads)
 {
-	unsigned count = (unsigned)__builtin_popcountll(pool_workers(s, stage, pool));
+	unsigned count = pool_threads(s, stage, pool);
 
 	assert(threads >= 1);
-	for (uint64_t used; count < threads && ~(used = used_workers(s, stage)); count++)
-		add_worker(s, stage, pool, (unsigned)__builtin_ctzll(~used));
+	for (unsigned i = 0; i < CONF_THREADS_MAX && count < threads; i++)
+		if (!is_used(s, stage, i)) {
+			add_worker(s, stage, pool, i);
+			count++;
+		}
 	for (; count > threads; count--)
-		remove_worker(s, stage, least_needed(s, stage, pool_workers(s, stage, pool)));
+		remove_worker(s, stage, least_needed(s, stage, pool));
+	schedule_set_words(s);
 	return count;
 }
-
-static_assert(CONF_THREADS_MAX == 64, "one bit each in a word");
 
 /* ---- what SEDA's controllers may change ---- */
 
@@ -148,7 +157,7 @@ static void set_bounds(struct schedule *s, unsigned stage, unsigned max)
 	struct stage_schedule *to = &s->stage[stage];
 
 	for (unsigned pool = 0; pool < pool_count(s, stage); pool++) {
-		unsigned threads = (unsigned)__builtin_popcountll(pool_workers(s, stage, pool));
+		unsigned threads = pool_threads(s, stage, pool);
 
 		to->threads_min = threads > max ? pool_resize(s, stage, pool, max) : threads;
 	}

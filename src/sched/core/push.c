@@ -48,17 +48,6 @@ void event_change(struct event *ev, enum event_state from, enum event_state to)
 	assert(was == from);
 }
 
-/* Wakes another worker for an event that was pushed to w's own stack, where others may steal it:
- * P2 to P4 after W1. Scenario "stack" of tests/weak/weak_idle.c. */
-static void wake_thief(const struct stage *s, const struct schedule *schedule, unsigned queue,
-                       struct worker *w)
-{
-	uint64_t others = ~(UINT64_C(1) << w->index);
-
-	idle_wake(s->group, stage_home(s, schedule, queue) & others,
-	          stage_may_visit(s, schedule, queue) & others, w);
-}
-
 unsigned push_queue_index(const struct stage *s, unsigned instance, const struct event *ev)
 {
 	unsigned queue = s->queue_count == 1            ? 0
@@ -69,14 +58,25 @@ unsigned push_queue_index(const struct stage *s, unsigned instance, const struct
 	return queue;
 }
 
+/* Relaxed: this may be late. */
+static bool do_others_sleep(const struct worker *w)
+{
+	for (unsigned k = 0; k < worker_schedule(w)->words; k++) {
+		uint64_t asleep =
+			atomic_load_explicit(&w->group->sleepers[k], memory_order_relaxed);
+
+		if (asleep && asleep & ~worker_bit(w->index, k))
+			return true;
+	}
+	return false;
+}
+
 bool push_is_for_self(const struct visit *v, const struct stage *s, const struct event *ev)
 {
 	const struct worker *w = v->worker;
-	uint64_t others = ~(UINT64_C(1) << w->index);
 
-	/* Relaxed: this may be late. Under load no worker sleeps, and the rest costs nothing. */
-	if (!(atomic_load_explicit(&w->group->sleepers, memory_order_relaxed) & others) ||
-	    v->is_direct || w->user_threads || s->group != w->group ||
+	/* Under load no worker sleeps, and the rest costs nothing. */
+	if (!do_others_sleep(w) || v->is_direct || w->user_threads || s->group != w->group ||
 	    s->kind == STAGE_PARTITIONED ||
 	    !stage_set_has(worker_schedule(w)->visit_set[w->index], s->index) ||
 	    push_queue_index(s, 0, ev) != stage_own_queue(s, w))
@@ -105,8 +105,9 @@ bool push_to_stack(const struct visit *v, struct stage *s, struct event *ev, boo
 		event_change(ev, EVENT_QUEUED, EVENT_HANDLED);
 		return false;
 	}
+	/* Others may steal it: P2 to P4. Scenario "stack" of tests/weak/weak_idle.c. */
 	if (worker_stage_group(w)->can_steal && !is_for_self)
-		wake_thief(s, schedule, queue, w);
+		idle_wake(s, schedule, queue, w, w);
 	return true;
 }
 
@@ -136,8 +137,7 @@ void push_to_queue(struct stage *s, unsigned instance, struct event *ev, enum ev
 	if (mechanism->queued && s->group->id == GROUP_MAIN)
 		mechanism->queued(s, schedule, queue);
 	if (!is_for_self || has_hidden_others(&s->queue[queue]))
-		idle_wake(s->group, stage_home(s, schedule, queue),
-		          stage_may_visit(s, schedule, queue), waker);
+		idle_wake(s, schedule, queue, NULL, waker);
 }
 
 void stage_push(struct stage *s, unsigned instance, struct event *ev)

@@ -135,9 +135,9 @@ struct group {
 	                                       * which they are served; made when first needed */
 	/* main thread writes, any thread reads */
 	_Atomic unsigned worker_count;
-	/* any thread, atomic: see idle.h; only the owner writes its searcher bit */
-	alignas(CACHE_LINE) _Atomic uint64_t searchers;
-	alignas(CACHE_LINE) _Atomic uint64_t sleepers;
+	/* any thread, atomic: see idle.h; only the owner sets its bits; as in struct worker_set */
+	alignas(CACHE_LINE) _Atomic uint64_t searchers[WORKER_WORDS];
+	alignas(CACHE_LINE) _Atomic uint64_t sleepers[WORKER_WORDS];
 	alignas(CACHE_LINE) _Atomic bool is_stopping;
 };
 
@@ -316,25 +316,35 @@ static inline bool stage_is_replicated(const struct stage *s)
 	return s->queue_count > 1 && s->kind != STAGE_PARTITIONED;
 }
 
-/* Returns the workers that own the stage's queue of that index, as a bitmap. */
+/* Returns word k of the set of workers that own the stage's queue of that index. */
 static inline uint64_t stage_home(const struct stage *s, const struct schedule *schedule,
-                                  unsigned queue)
+                                  unsigned queue, unsigned k)
 {
 	if (s->kind == STAGE_PARTITIONED)
-		return UINT64_C(1) << queue;
+		return worker_bit(queue, k);
 	if (s->group->id == GROUP_IO)
 		return UINT64_MAX;
-	return schedule->stage[s->index].may_visit &
-	       (stage_is_replicated(s) ? schedule->domain_workers[queue] : UINT64_MAX);
+	return schedule->stage[s->index].may_visit.word[k] &
+	       (stage_is_replicated(s) ? schedule->domain_workers[queue].word[k] : UINT64_MAX);
 }
 
-/* Returns the workers that may visit that queue: its owners, or all if replicas help each other. */
+/* The same for the workers that may visit that queue: its owners, or all if replicas help each
+ * other. */
 static inline uint64_t stage_may_visit(const struct stage *s, const struct schedule *schedule,
-                                       unsigned queue)
+                                       unsigned queue, unsigned k)
 {
 	return schedule->steals_across_replicas && stage_is_replicated(s)
-	               ? schedule->stage[s->index].may_visit
-	               : stage_home(s, schedule, queue);
+	               ? schedule->stage[s->index].may_visit.word[k]
+	               : stage_home(s, schedule, queue, k);
+}
+
+/* Returns whether the worker of that index owns the queue. */
+static inline bool stage_is_home(const struct stage *s, const struct schedule *schedule,
+                                 unsigned queue, unsigned worker)
+{
+	return stage_home(s, schedule, queue, worker / WORKER_WORD_BITS) >>
+	               worker % WORKER_WORD_BITS &
+	       1;
 }
 
 #endif

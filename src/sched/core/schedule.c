@@ -331,7 +331,7 @@ stage_set domains_stages(const struct schedule *s, unsigned domain)
 void domains_add_worker(struct schedule *s, unsigned worker, unsigned domain)
 {
 	s->domain[worker] = domain;
-	s->domain_workers[domain] |= UINT64_C(1) << worker;
+	worker_set_add(&s->domain_workers[domain], worker);
 }
 
 void domains_add_stages(struct schedule *s, unsigned worker, stage_set stages)
@@ -339,7 +339,14 @@ void domains_add_stages(struct schedule *s, unsigned worker, stage_set stages)
 	s->visit_set[worker] |= stages;
 	for (unsigned i = 0; i < graph_row_count; i++)
 		if (stage_set_has(stages, i))
-			s->stage[i].may_visit |= UINT64_C(1) << worker;
+			worker_set_add(&s->stage[i].may_visit, worker);
+}
+
+void schedule_set_words(struct schedule *s)
+{
+	unsigned most = s->io_count > s->disk_count ? s->io_count : s->disk_count;
+
+	s->words = worker_words(most > s->worker_count ? most : s->worker_count);
 }
 
 /* One worker for each core. */
@@ -377,7 +384,7 @@ static void reassign(struct schedule *s)
 	memset(s->visit_set, 0, sizeof s->visit_set);
 	for (unsigned i = 0; i < graph_row_count; i++)
 		if (graph_stage_group(i) == GROUP_MAIN)
-			s->stage[i].may_visit = 0;
+			s->stage[i].may_visit = (struct worker_set){ 0 };
 	s->worker_count = 0;
 	assign_workers(s, 0);
 }
@@ -541,7 +548,7 @@ static int set_disk_threads(struct schedule *s, const struct schedule_input *inp
 			                   "threads together: expected less in stage.%s.threads",
 			                   CONF_THREADS_MAX, graph_rows[i].class->name);
 		for (; threads > 0; threads--)
-			s->stage[i].may_visit |= UINT64_C(1) << s->disk_count++;
+			worker_set_add(&s->stage[i].may_visit, s->disk_count++);
 	}
 	return 0;
 }
@@ -585,5 +592,8 @@ int schedule_build(struct schedule *s, const struct conf *conf, unsigned cores,
 	 * thread for four cores is ample. */
 	s->io_count = s->listener_count = io_threads(conf, (cores + 3) / 4);
 	err = set_disk_threads(s, &input);
-	return err ? err : assign(s, &input);
+	if (!err)
+		err = assign(s, &input);
+	schedule_set_words(s);
+	return err;
 }

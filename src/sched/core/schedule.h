@@ -17,6 +17,7 @@
 #include "layout/topology.h"
 #include "policy/policy.h"
 #include "telemetry/perf.h"
+#include "worker_set.h"
 
 struct mechanism;
 struct text;
@@ -44,7 +45,7 @@ struct stage_schedule {
 	uint64_t threshold_interval_ns; /* more time without a visit does as well; 0: none */
 	uint64_t queue_max;             /* waiting events that are enough; 0: no limit */
 	uint64_t event_ns;              /* between events, at the highest rate; 0: no limit */
-	uint64_t may_visit; /* bit i: worker i of the stage's group; unused in GROUP_IO */
+	struct worker_set may_visit;    /* workers of the stage's group; unused in GROUP_IO */
 	/* for SEDA's controllers */
 	unsigned threads_min, threads_max; /* size of the pool; 0: fixed */
 	bool is_batch_controlled;          /* events_max is controlled */
@@ -64,6 +65,7 @@ struct schedule {
 	unsigned io_count;       /* I/O threads that take new connections */
 	unsigned listener_count; /* I/O threads that have listeners of their own */
 	unsigned disk_count;
+	unsigned words;        /* of a set of workers, in use; a partitioned stage may have more */
 	bool is_dynamic;       /* SEDA's controllers are on */
 	bool is_bound;         /* workers of the main group are bound to cores */
 	struct perf_caps perf; /* performance counters of workers; set by graph.c */
@@ -77,9 +79,9 @@ struct schedule {
 	 * are ordered by domain. */
 	enum conf_layout_mode layout;
 	unsigned domain_count;
-	unsigned domain[CONF_THREADS_MAX];         /* by worker */
-	uint64_t domain_workers[CONF_THREADS_MAX]; /* by domain; bit i: worker i */
-	unsigned domain_cores[CONF_THREADS_MAX];   /* by domain: number of cores */
+	unsigned domain[CONF_THREADS_MAX];                  /* by worker */
+	struct worker_set domain_workers[CONF_THREADS_MAX]; /* by domain */
+	unsigned domain_cores[CONF_THREADS_MAX];            /* by domain: number of cores */
 	/* with is_bound; set by domains_place() */
 	struct topology_range domain_range[CONF_THREADS_MAX]; /* by domain: its cores */
 	unsigned core[CONF_THREADS_MAX];                      /* by worker, if each has a core */
@@ -138,8 +140,7 @@ static inline const struct stage_group *schedule_group_of_worker(const struct sc
 /* Returns the number of the stage group's workers. */
 static inline unsigned schedule_group_threads(const struct schedule *s, unsigned group)
 {
-	return s->group_count > 1 ? (unsigned)__builtin_popcountll(s->domain_workers[group])
-	                          : s->worker_count;
+	return s->group_count > 1 ? worker_set_count(&s->domain_workers[group]) : s->worker_count;
 }
 
 /* ---- from the configuration ---- */
@@ -194,6 +195,9 @@ stage_set domains_stages(const struct schedule *s, unsigned domain);
 
 /* Adds a worker to the domain. */
 void domains_add_worker(struct schedule *s, unsigned worker, unsigned domain);
+
+/* Sets the number of words in use. */
+void schedule_set_words(struct schedule *s);
 
 /* Makes the worker visit these stages of the main group, in addition to others. */
 void domains_add_stages(struct schedule *s, unsigned worker, stage_set stages);

@@ -230,8 +230,7 @@ static size_t serve_exclusive(struct worker *w, struct stage *s, unsigned queue,
 	 * their check of is_taken. */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (!stage_queue_is_empty(&s->queue[queue]))
-		idle_wake(s->group, stage_home(s, worker_schedule(w), queue),
-		          stage_may_visit(s, worker_schedule(w), queue), w);
+		idle_wake(s, worker_schedule(w), queue, NULL, w);
 	return total;
 }
 

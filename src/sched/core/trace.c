@@ -35,6 +35,7 @@ struct tracer {
 
 static_assert((TRACE_RING_CELLS & MASK) == 0, "an index is a mask");
 static_assert(sizeof(struct trace_record) == 48, "the format of a trace");
+static_assert(CONF_THREADS_MAX <= 256, "a worker is a byte");
 static_assert(sizeof(struct trace_schedule) == sizeof(struct trace_record), "one cell");
 
 struct trace_ring {

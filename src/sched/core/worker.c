@@ -33,7 +33,7 @@ static bool visits(const struct worker *w, const struct stage *s, const struct s
 	if (w->group->id == GROUP_MAIN)
 		return w->index < schedule->worker_count &&
 		       stage_set_has(schedule->visit_set[w->index], s->index);
-	return s->group == w->group && stage_may_visit(s, schedule, w->index) >> w->index & 1;
+	return s->group == w->group && stage_is_home(s, schedule, w->index, w->index);
 }
 
 /* Returns the stages whose handlers the worker may run: those that it visits, and those that it

@@ -294,7 +294,7 @@ static unsigned thread_count(const struct stage *s, const struct schedule *sched
 	if (stage_set_has(schedule->pass_through, s->index))
 		return 0;
 	return s->class->poll ? schedule->io_count
-	                      : (unsigned)__builtin_popcountll(schedule->stage[s->index].may_visit);
+	                      : worker_set_count(&schedule->stage[s->index].may_visit);
 }
 
 static void stage_json(struct json *j, const struct stage *s, const struct schedule *schedule)
@@ -359,7 +359,7 @@ static void workers_json(struct json *j, const struct schedule *schedule, unsign
 	unsigned count =
 		has_core_each ? schedule->worker_count : schedule->domain_range[domain].count;
 
-	json_uint(j, "workers", (unsigned)__builtin_popcountll(schedule->domain_workers[domain]));
+	json_uint(j, "workers", worker_set_count(&schedule->domain_workers[domain]));
 	json_array(j, "cores");
 	for (unsigned i = 0; i < count && schedule->is_bound; i++) {
 		if (!has_core_each)

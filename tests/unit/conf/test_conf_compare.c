@@ -91,7 +91,7 @@ static void a_wrong_change_changes_nothing(void **state)
 {
 	(void)state;
 	refuse("scheduler.threads=0",
-	       "scheduler.threads=0: expected auto or a whole number from 1 to 64\n");
+	       "scheduler.threads=0: expected auto or a whole number from 1 to 256\n");
 	refuse("scheduler.polici=mg1",
 	       "scheduler.polici=mg1: unknown key; did you mean policy? CHANGES.md names former keys\n");
 	refuse("sheduler.policy=mg1",

@@ -56,8 +56,9 @@ static void numbers_are_strict(void **state)
 	           ": expected a duration from 10ms to 1h (ms, s, m, h, d)\n");
 	refuse_override("limits.width=65501",
 	                "-o limits.width=65501: expected a whole number from 1 to 65500\n");
-	refuse_override("scheduler.threads=65",
-	                "-o scheduler.threads=65: expected auto or a whole number from 1 to 64\n");
+	refuse_override(
+		"scheduler.threads=257",
+		"-o scheduler.threads=257: expected auto or a whole number from 1 to 256\n");
 }
 
 static void numbers_have_units(void **state)

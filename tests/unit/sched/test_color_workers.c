@@ -75,7 +75,7 @@ static void wait_for_sleep(const struct graph *g)
 {
 	const struct group *main_group = &g->group[GROUP_MAIN];
 
-	while (atomic_load(&main_group->sleepers) != 3 || atomic_load(&main_group->searchers))
+	while (atomic_load(&main_group->sleepers[0]) != 3 || atomic_load(&main_group->searchers[0]))
 		usleep(100);
 }
 
@@ -108,7 +108,7 @@ static void an_event_behind_an_unfinished_push_is_served(void **state)
 	event_change(&slow, EVENT_PARKED, EVENT_QUEUED);
 	cell->item = &slow;
 	atomic_store(&cell->sequence, (at & ~s->queue->fifo.mask) + 1);
-	idle_wake(s->group, UINT64_MAX, UINT64_MAX, NULL);
+	idle_wake(s, atomic_load(&g->schedule), 0, NULL, NULL);
 	finish(g, 2);
 }
 

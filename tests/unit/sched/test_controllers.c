@@ -48,7 +48,7 @@ static void force_parts(struct repartition *r, unsigned light)
 static unsigned pool_of(unsigned stage)
 {
 	return (unsigned)__builtin_popcountll(
-		atomic_load(&run.graph->schedule)->stage[stage].may_visit);
+		atomic_load(&run.graph->schedule)->stage[stage].may_visit.word[0]);
 }
 
 /* Lets a second pass every millisecond. */

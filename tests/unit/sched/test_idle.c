@@ -6,7 +6,9 @@
 
 static bool is_asleep(unsigned index)
 {
-	return atomic_load(&graph->group[GROUP_MAIN].sleepers) >> index & 1;
+	unsigned word = index / WORKER_WORD_BITS;
+
+	return atomic_load(&graph->group[GROUP_MAIN].sleepers[word]) & worker_bit(index, word);
 }
 
 /* Another event arrives while worker 0 is in the stage. Worker 1, which still searches, finds
@@ -120,6 +122,33 @@ static void a_searcher_passes_the_baton_for_another_replica(void **state)
 	}
 }
 
+/* A group of more workers than a word has bits: each sleeper is found, and each searcher. */
+static void workers_of_all_words_are_woken(void **state)
+{
+	static const unsigned sleepers[] = { 3, 63, 64, 70, 199 };
+	struct conf conf;
+
+	(void)state;
+	harness_conf(&conf, "cohort");
+	conf.scheduler.threads = 200;
+	harness_start(&conf);
+	for (unsigned i = 0; i < COUNT_OF(sleepers); i++)
+		idle_announce(worker(sleepers[i]));
+	for (unsigned i = 0; i < COUNT_OF(sleepers); i++) {
+		assert_true(is_asleep(sleepers[i]));
+		push(A, i);
+		assert_false(is_asleep(sleepers[i]));
+	}
+	idle_announce(worker(150));
+	idle_search(worker(199));
+	push(A, COUNT_OF(sleepers)); /* the searcher will find it */
+	assert_true(is_asleep(150));
+	idle_found(worker(199)); /* and passes the baton */
+	assert_false(is_asleep(150));
+	visit_all();
+	harness_end();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -127,6 +156,7 @@ int main(void)
 		cmocka_unit_test(a_searcher_that_finds_two_events_wakes_another_worker),
 		cmocka_unit_test(a_searcher_passes_the_baton_for_another_replica),
 		cmocka_unit_test(a_push_wakes_one_worker_that_may_visit_the_stage),
+		cmocka_unit_test(workers_of_all_words_are_woken),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

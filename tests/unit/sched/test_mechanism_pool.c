@@ -23,16 +23,33 @@ static void each_replica_has_its_own_pools(void **state)
 
 	(void)state;
 	assert_int_equal(s.worker_count, 2 * (2 + 2 + WORKERS));
-	assert_int_equal(s.domain_workers[0], 0xff);
-	assert_int_equal(s.domain_workers[1], 0xff00);
-	assert_int_equal(s.stage[THIRD].may_visit, 0xf0f0);
+	assert_int_equal(s.domain_workers[0].word[0], 0xff);
+	assert_int_equal(s.domain_workers[1].word[0], 0xff00);
+	assert_int_equal(s.stage[THIRD].may_visit.word[0], 0xf0f0);
 	assert_int_equal(s.domain_cores[0], 3);
 	assert_int_equal(s.domain_cores[1], 2);
 	assert_true(s.is_bound);
 	/* In each replica a worker serves events queued before the stage became pass-through. */
-	assert_int_equal(s.stage[CALLED].may_visit, 0x101);
+	assert_int_equal(s.stage[CALLED].may_visit.word[0], 0x101);
 	for (unsigned i = 0; i < s.worker_count; i++)
 		assert_int_equal(s.domain[i], i / 8);
+}
+
+/* The sets of a pool's workers have several words. */
+static void a_pool_may_have_most_workers(void **state)
+{
+	struct schedule s = build(CONF_LAYOUT_SHARED, 4, NULL);
+
+	(void)state;
+	assert_int_equal(s.words, worker_words(s.worker_count));
+	assert_int_equal(pool_resize(&s, THIRD, 0, 100), 100);
+	assert_int_equal(worker_set_count(&s.stage[THIRD].may_visit), 100);
+	assert_int_equal(s.worker_count, 100 + 4);
+	assert_int_equal(s.words, worker_words(s.worker_count));
+	assert_true(worker_set_has(&s.domain_workers[0], s.worker_count - 1));
+	assert_int_equal(pool_resize(&s, THIRD, 0, 1000), CONF_THREADS_MAX - 4);
+	assert_int_equal(pool_resize(&s, THIRD, 0, 2), 2);
+	assert_int_equal(worker_set_count(&s.domain_workers[0]), 2 + 4);
 }
 
 static void pools_grow_within_their_replica(void **state)
@@ -43,19 +60,19 @@ static void pools_grow_within_their_replica(void **state)
 	assert_int_equal(pool_count(&s, THIRD), 2);
 	assert_int_equal(pool_count(&s, DISK), 1);
 	assert_int_equal(pool_resize(&s, THIRD, 1, WORKERS + 1), WORKERS + 1);
-	assert_int_equal(s.stage[THIRD].may_visit, 0x1f0f0);
+	assert_int_equal(s.stage[THIRD].may_visit.word[0], 0x1f0f0);
 	assert_int_equal(s.domain[16], 1);
-	assert_int_equal(s.domain_workers[1], 0x1ff00);
+	assert_int_equal(s.domain_workers[1].word[0], 0x1ff00);
 	assert_int_equal(pool_resize(&s, THIRD, 0, 1), 1);
-	assert_int_equal(s.stage[THIRD].may_visit, 0x1f010);
-	assert_int_equal(s.domain_workers[0], 0x1f);
+	assert_int_equal(s.stage[THIRD].may_visit.word[0], 0x1f010);
+	assert_int_equal(s.domain_workers[0].word[0], 0x1f);
 	assert_int_equal(pool_resize(&s, FIRST, 1, 3), 3);
-	assert_int_equal(s.stage[FIRST].may_visit, 0x323);
+	assert_int_equal(s.stage[FIRST].may_visit.word[0], 0x323);
 	assert_int_equal(s.domain[5], 1);
 	/* A replica's first worker has stages that no other has, and stays. */
 	assert_int_equal(pool_resize(&s, FIRST, 1, 1), 1);
-	assert_int_equal(s.stage[FIRST].may_visit, 0x103);
-	assert_int_equal(s.stage[CALLED].may_visit, 0x101);
+	assert_int_equal(s.stage[FIRST].may_visit.word[0], 0x103);
+	assert_int_equal(s.stage[CALLED].may_visit.word[0], 0x101);
 }
 
 static void pools_move_with_their_stages(void **state)
@@ -67,8 +84,8 @@ static void pools_move_with_their_stages(void **state)
 
 	(void)state;
 	assert_int_equal(s.worker_count, 2 + 2 + WORKERS);
-	assert_int_equal(s.domain_workers[0], 0xf);
-	assert_int_equal(s.domain_workers[1], 0xf0);
+	assert_int_equal(s.domain_workers[0].word[0], 0xf);
+	assert_int_equal(s.domain_workers[1].word[0], 0xf0);
 	assert_int_equal(s.domain_cores[0], 1);
 	assert_int_equal(s.domain_cores[1], 3);
 	assert_int_equal(domains_core_count(&s), 4);
@@ -77,11 +94,11 @@ static void pools_move_with_their_stages(void **state)
 	w.stage_ns[THIRD] = 10;
 	assert_int_equal(partition_build(&other, &w, 2, domains_core_count(&s), NULL), 0);
 	domains_repartition(&s, &other);
-	assert_int_equal(s.domain_workers[0], 0x3);
-	assert_int_equal(s.domain_workers[1], 0xfc);
+	assert_int_equal(s.domain_workers[0].word[0], 0x3);
+	assert_int_equal(s.domain_workers[1].word[0], 0xfc);
 	assert_int_equal(s.domain_cores[0], 3);
-	assert_int_equal(s.stage[FIRST].may_visit, 0x3);
-	assert_int_equal(s.stage[THIRD].may_visit, 0xf0);
+	assert_int_equal(s.stage[FIRST].may_visit.word[0], 0x3);
+	assert_int_equal(s.stage[THIRD].may_visit.word[0], 0xf0);
 }
 
 static void pools_float_in_the_shared_layout(void **state)
@@ -94,6 +111,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_replica_has_its_own_pools),
+		cmocka_unit_test(a_pool_may_have_most_workers),
 		cmocka_unit_test(pools_grow_within_their_replica),
 		cmocka_unit_test(pools_move_with_their_stages),
 		cmocka_unit_test(pools_float_in_the_shared_layout),

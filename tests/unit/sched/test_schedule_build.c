@@ -25,18 +25,19 @@ static void assert_refused(const struct setting *setting, const char *expected)
 
 static void contradictions_are_refused(void **state)
 {
-	struct setting setting = {
-		.policy = "seda", .layout = CONF_LAYOUT_REPLICATE, .kinds = ALL_SHARED, .domains = 9
-	};
+	struct setting setting = { .policy = "seda",
+		                   .layout = CONF_LAYOUT_REPLICATE,
+		                   .kinds = ALL_SHARED,
+		                   .domains = 33 };
 
 	(void)state;
-	assert_refused(&setting, "more than 64 threads together, in all replicas");
+	assert_refused(&setting, "more than 256 threads together, in all replicas");
 	setting.policy = "drain";
-	assert_refused(&setting, "4 threads (scheduler.threads) are too few for 9 replicas");
+	assert_refused(&setting, "4 threads (scheduler.threads) are too few for 33 replicas");
 	setting.layout = CONF_LAYOUT_PARTITION;
-	assert_refused(&setting, "4 threads (scheduler.threads) are too few for 9 parts");
+	assert_refused(&setting, "4 threads (scheduler.threads) are too few for 33 parts");
 	setting.policy = "seda";
-	assert_refused(&setting, "9 parts of 3 stages");
+	assert_refused(&setting, "33 parts of 3 stages");
 }
 
 static void thread_per_connection_expects_the_shared_layout(void **state)
@@ -86,7 +87,7 @@ static void each_domain_has_a_thread(void **state)
 	assert_int_equal(schedule_build(&schedule, &conf, 12, NULL, NULL), 0);
 	assert_int_equal(schedule.worker_count, 12);
 	for (unsigned i = 0; i < 5; i++)
-		assert_in_range(__builtin_popcountll(schedule.domain_workers[i]), 2, 3);
+		assert_in_range(__builtin_popcountll(schedule.domain_workers[i].word[0]), 2, 3);
 }
 
 /* Workers visit the stages of their part only, and a heavy part has more of them. */
@@ -103,10 +104,11 @@ static void parts_have_workers_by_their_weights(void **state)
 	assert_int_equal(schedule_build(&schedule, &conf, WORKERS, &w, NULL), 0);
 	assert_int_equal(schedule.worker_count, WORKERS);
 	assert_int_equal(schedule.part_stages, 1 << FIRST | 1 << SECOND | 1 << THIRD);
-	assert_int_equal(schedule.stage[FIRST].may_visit, 0x1);
-	assert_int_equal(schedule.stage[SECOND].may_visit, 0x1);
-	assert_int_equal(schedule.stage[THIRD].may_visit, 0xe);
-	assert_int_equal(schedule.stage[CALLED].may_visit, 0xf); /* in no part: called directly */
+	assert_int_equal(schedule.stage[FIRST].may_visit.word[0], 0x1);
+	assert_int_equal(schedule.stage[SECOND].may_visit.word[0], 0x1);
+	assert_int_equal(schedule.stage[THIRD].may_visit.word[0], 0xe);
+	assert_int_equal(schedule.stage[CALLED].may_visit.word[0],
+	                 0xf); /* in no part: called directly */
 	for (unsigned i = 0; i < WORKERS; i++)
 		assert_int_equal(schedule.domain[i], i > 0);
 }

@@ -15,12 +15,12 @@ static void start(const char *policy)
 
 static void let_it_sleep(void)
 {
-	atomic_store(&worker(0)->group->sleepers, 2);
+	atomic_store(&worker(0)->group->sleepers[0], 2);
 }
 
 static bool still_sleeps(void)
 {
-	return atomic_load(&worker(0)->group->sleepers) == 2;
+	return atomic_load(&worker(0)->group->sleepers[0]) == 2;
 }
 
 static void an_event_alone_stays_with_its_worker(void **state)
@@ -79,9 +79,9 @@ static void an_event_for_other_threads_wakes_one(void **state)
 		conf.stage[i].threads = 1;
 	harness_start(&conf);
 	push(A, 0);
-	atomic_store(&worker(0)->group->sleepers, 2 | 4);
+	atomic_store(&worker(0)->group->sleepers[0], 2 | 4);
 	step(0, true);
-	assert_int_equal(atomic_load(&worker(0)->group->sleepers), 4);
+	assert_int_equal(atomic_load(&worker(0)->group->sleepers[0]), 4);
 	step(1, true);
 	step(2, true);
 	assert_true(items[0].has_ended);

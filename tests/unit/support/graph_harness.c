@@ -58,8 +58,8 @@ static void dump(const struct graph *g)
 		fprintf(stderr,
 		        "  group %s: %u workers, searchers %#" PRIx64 ", sleepers %#" PRIx64
 		        ", stacks:",
-		        grp->name, group_worker_count(grp), atomic_load(&grp->searchers),
-		        atomic_load(&grp->sleepers));
+		        grp->name, group_worker_count(grp), atomic_load(&grp->searchers[0]),
+		        atomic_load(&grp->sleepers[0]));
 		for (unsigned w = 0; w < group_worker_count(grp); w++)
 			for (unsigned s = 0; s < graph_row_count; s++)
 				if (deque_length(&grp->workers[w].stack[s]))
@@ -399,10 +399,14 @@ void run_wait(void)
 
 static bool is_asleep(const struct group *g)
 {
-	unsigned count = group_worker_count(g);
-	uint64_t all = count < 64 ? (UINT64_C(1) << count) - 1 : UINT64_MAX;
+	for (unsigned i = 0; i < group_worker_count(g); i++) {
+		unsigned word = i / WORKER_WORD_BITS;
 
-	return atomic_load(&g->sleepers) == all && atomic_load(&g->searchers) == 0;
+		if (!(atomic_load(&g->sleepers[word]) & worker_bit(i, word)) ||
+		    atomic_load(&g->searchers[word]))
+			return false;
+	}
+	return true;
 }
 
 void run_wait_for_sleep(void)

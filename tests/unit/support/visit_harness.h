@@ -19,7 +19,7 @@
 #include "sched/core/runtime.h"
 
 enum { A, B, C, STAGES };
-enum { WORKERS_MAX = 8, EVENTS_MAX = 200 };
+enum { WORKERS_MAX = 200, EVENTS_MAX = 200 };
 
 struct item {
 	struct event event;
