@@ -659,8 +659,8 @@ int main(int argc, char **argv)
 		       calls[i].share * least(calls[i].call));
 	syscall_ns = least(call_syscall);
 	scan_ns = least(call_scan);
-	/* A look that finds nothing looks at all stacks as well. */
-	printf(",\"syscall\":%.1f,\"scan\":%.2f,\"look\":%.1f", syscall_ns, scan_ns / (2 * STAGES),
+	/* A look that finds nothing looks at both workers as well. */
+	printf(",\"syscall\":%.1f,\"scan\":%.2f,\"look\":%.1f", syscall_ns, scan_ns / 2,
 	       least(call_look) - scan_ns);
 	wake_ns = hand_over(1, 0, &write_ns) - syscall_ns;
 	printf(",\"nap\":%.0f,\"wake\":%.0f,\"wake_send\":%.0f", nap(), wake_ns,

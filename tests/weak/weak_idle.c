@@ -71,6 +71,7 @@ static void share(bool has_stacks)
 		weak_share(&queues[i].fifo.head, sizeof(size_t), "head");
 	}
 	for (unsigned i = 0; i < 1 && has_stacks; i++) {
+		weak_share(&workers[i].is_stacked, sizeof workers[i].is_stacked, "is_stacked");
 		weak_share(&workers[i].stack[0].top, sizeof(ptrdiff_t), "top");
 		weak_share(&workers[i].stack[0].bottom, sizeof(ptrdiff_t), "bottom");
 		weak_share(workers[i].stack[0].item, 64, "item");
@@ -140,6 +141,7 @@ static void push_for_self(struct event *ev, struct worker *w)
 static void push_on_stack(struct worker *w, struct event *ev)
 {
 	deque_try_push(&w->stack[0], ev);
+	worker_note_stack(w, 0);
 	idle_wake(stage(), &schedule, 0, w, w);
 }
 

@@ -63,12 +63,15 @@ SEAM(stage_set, waiting_ready, const struct worker *w)
 	return __real_waiting_ready(w);
 }
 
-/* Workers that steal look at the stacks of all others. */
+/* Workers that steal look at all others, and at the stacks of those that have events there. */
 static uint64_t stacks(const struct worker *w)
 {
-	return worker_stage_group(w)->can_steal
-	               ? (uint64_t)w->visit_set_count * group_worker_count(w->group)
-	               : 0;
+	unsigned count = worker_stage_group(w)->can_steal ? group_worker_count(w->group) : 0;
+	uint64_t looks = count;
+
+	for (unsigned i = 0; i < count; i++)
+		looks += atomic_load(&w->group->workers[i].is_stacked) ? w->visit_set_count : 0;
+	return looks;
 }
 
 /* Workers that search in vain, if such looks are skipped. */

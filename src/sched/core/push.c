@@ -105,6 +105,7 @@ bool push_to_stack(const struct visit *v, struct stage *s, struct event *ev, boo
 		event_change(ev, EVENT_QUEUED, EVENT_HANDLED);
 		return false;
 	}
+	worker_note_stack(w, s->index);
 	/* Others may steal it: P2 to P4. Scenario "stack" of tests/weak/weak_idle.c. */
 	if (worker_stage_group(w)->can_steal && !is_for_self)
 		idle_wake(s, schedule, queue, w, w);
@@ -167,5 +168,6 @@ void push_flush_stacks(struct worker *w)
 			event_change(ev, EVENT_QUEUED, EVENT_HANDLED);
 			push_to_queue(&g->stage[i], w->index, ev, EVENT_HANDLED, w, false);
 		}
+		worker_note_stack(w, i);
 	}
 }

@@ -95,6 +95,7 @@ struct worker {
 	bool is_announced;    /* its sleeper bit was set, and has not been checked since */
 	bool was_woken;       /* a waker had cleared the bit, and writes wake_fd */
 	bool is_interrupting; /* in a visit that a threshold started, which none may interrupt */
+	stage_set stacked;    /* stages whose stack may have events */
 	unsigned stack_turns[STAGE_COUNT_MAX]; /* events taken while the stage used its stack */
 	uint64_t last_visit_ns[STAGE_COUNT_MAX];
 	struct rates rates;
@@ -110,6 +111,9 @@ struct worker {
 	_Atomic uint64_t progress; /* changes with each step of work, and each search for work */
 	struct perf_thread perf;
 	struct perf_total perf_total[STAGE_COUNT_MAX];
+	/* owner writes, thieves read: any of its stacks may have events. In a line that seldom
+	 * changes otherwise. */
+	alignas(CACHE_LINE) _Atomic bool is_stacked;
 	/* main thread writes, owner reads */
 	_Atomic(struct trace_ring *) trace; /* NULL: no trace is on; trace.h */
 	/* owner pushes and pops, other workers steal */
@@ -293,6 +297,25 @@ static inline bool worker_may_steal(const struct worker *w, const struct worker 
 
 	return w->group->graph->replica_count == 1 || schedule->steals_across_replicas ||
 	       schedule->domain[from->index] == w->domain;
+}
+
+/* Notes whether the worker's stack of that stage has events. Thieves look at a worker's stacks only
+ * if one has. Owner's thread, after each push and pop. */
+static inline void worker_note_stack(struct worker *w, unsigned stage)
+{
+	stage_set bit = stage_set_of(stage), before = w->stacked;
+
+	w->stacked = deque_length(&w->stack[stage]) ? before | bit : before & ~bit;
+	/* Relaxed: the fences of idle_note order it, as they order the lengths of stacks. */
+	if (!before != !w->stacked)
+		atomic_store_explicit(&w->is_stacked, w->stacked != 0, memory_order_relaxed);
+}
+
+/* Returns whether the worker should look for events on the other worker's stacks. */
+static inline bool worker_wants_stacks_of(const struct worker *w, const struct worker *from)
+{
+	return atomic_load_explicit(&from->is_stacked, memory_order_relaxed) &&
+	       worker_may_steal(w, from);
 }
 
 /* ---- queues of a stage ---- */

@@ -41,7 +41,10 @@ static struct event *pop_stack(struct worker *w, struct stage *s)
 		ev = turn / OLDEST_EVERY % 2 ? pop_queue(w, s, stage_own_queue(s, w))
 		                             : deque_steal(stack);
 	/* W2, serve_stack() in tests/model/steal.pml. */
-	return ev ? ev : deque_pop(stack);
+	if (!ev)
+		ev = deque_pop(stack);
+	worker_note_stack(w, s->index);
+	return ev;
 }
 
 static struct event *pop(struct worker *w, struct stage *s, unsigned queue)
@@ -318,7 +321,7 @@ static struct event *steal(struct worker *w, struct stage **from)
 	for (unsigned k = 1; k < count; k++) {
 		struct worker *victim = &g->workers[(w->index + k) % count];
 
-		if (!worker_may_steal(w, victim))
+		if (!worker_wants_stacks_of(w, victim))
 			continue;
 		for (unsigned i = w->visit_set_count; i-- > 0;) {
 			/* W3, serve_stack() in tests/model/steal.pml. */

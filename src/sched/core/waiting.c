@@ -76,8 +76,8 @@ bool waiting_on_stacks(const struct worker *w)
 	unsigned count = group_worker_count(g);
 
 	for (unsigned k = 0; k < count; k++)
-		for (unsigned i = 0; i < w->visit_set_count && worker_may_steal(w, &g->workers[k]);
-		     i++)
+		for (unsigned i = 0;
+		     i < w->visit_set_count && worker_wants_stacks_of(w, &g->workers[k]); i++)
 			if (deque_length(&g->workers[k].stack[w->visit_set[i]->index]))
 				return true;
 	return false;
@@ -86,8 +86,7 @@ bool waiting_on_stacks(const struct worker *w)
 size_t waiting_for_worker(const struct worker *w)
 {
 	const struct group *g = w->group;
-	bool can_steal = worker_stage_group(w)->can_steal;
-	unsigned worker_count = group_worker_count(g);
+	unsigned worker_count = worker_stage_group(w)->can_steal ? group_worker_count(g) : 0;
 	size_t n = 0;
 
 	for (unsigned i = 0; i < w->visit_set_count; i++) {
@@ -96,10 +95,13 @@ size_t waiting_for_worker(const struct worker *w)
 
 		for (unsigned k = 0; k < count; k++)
 			n += stage_queue_length(&s->queue[(first + k) % s->queue_count]);
-		for (unsigned k = 0; k < worker_count; k++)
-			if (k == w->index || (can_steal && worker_may_steal(w, &g->workers[k])))
-				n += deque_length(&g->workers[k].stack[s->index]);
+		n += deque_length(&w->stack[s->index]);
 	}
+	for (unsigned k = 0; k < worker_count; k++)
+		for (unsigned i = 0; k != w->index && i < w->visit_set_count &&
+		                     worker_wants_stacks_of(w, &g->workers[k]);
+		     i++)
+			n += deque_length(&g->workers[k].stack[w->visit_set[i]->index]);
 	return n;
 }
 

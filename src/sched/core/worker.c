@@ -332,6 +332,8 @@ static void idle(struct worker *w)
 {
 	bool was_blocked = false;
 
+	for (stage_set left = w->stacked; left; left &= left - 1) /* thieves took the rest */
+		worker_note_stack(w, stage_set_first(left));
 	while (!worker_is_called(w)) {
 		idle_search(w);        /* S1 */
 		if (search(w)) {       /* S2 */

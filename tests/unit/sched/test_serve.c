@@ -319,6 +319,36 @@ static void stealing_stays_in_the_replica_unless_replicas_help(void **state)
 	}
 }
 
+/* Otherwise each look of each worker would read all stacks of all others. */
+static void thieves_look_only_at_workers_with_events_on_stacks(void **state)
+{
+	struct conf conf;
+
+	(void)state;
+	harness_conf(&conf, "drain");
+	conf.scheduler.threads = 2;
+	harness_start(&conf);
+	push(A, 0);
+	assert_string_equal(visit(A), "a0");
+	assert_true(worker(0)->is_stacked && !worker(1)->is_stacked);
+	assert_true(serve_stolen(worker(1)));
+	assert_true(worker(1)->is_stacked); /* c0 */
+	assert_true(serve_stage(worker(1), stage(C)));
+	assert_false(worker(1)->is_stacked);
+	assert_string_equal(served(), "b0 c0");
+	push_range(A, 1, 3);
+	assert_string_equal(visit(A), "a1");
+	assert_string_equal(visit(A), "a2");
+	assert_int_equal(serve_batch(worker(0), stage(B), 0, 1), 1); /* c2 is on another stack */
+	assert_int_equal(serve_batch(worker(0), stage(B), 0, 1), 1);
+	assert_true(worker(0)->is_stacked);
+	assert_int_equal(serve_batch(worker(0), stage(C), 0, 1), 1);
+	assert_true(worker(0)->is_stacked);
+	assert_int_equal(serve_batch(worker(0), stage(C), 0, 1), 1);
+	assert_false(worker(0)->is_stacked);
+	harness_end();
+}
+
 /* An event from another replica's queue stays in that replica, even if the worker does not. */
 static void each_replica_has_its_own_queues(void **state)
 {
@@ -359,6 +389,7 @@ int main(void)
 		cmocka_unit_test(time_without_a_visit_interrupts_a_visit),
 		cmocka_unit_test(an_interruption_releases_an_exclusive_stage),
 		cmocka_unit_test(stealing_stays_in_the_replica_unless_replicas_help),
+		cmocka_unit_test(thieves_look_only_at_workers_with_events_on_stacks),
 		cmocka_unit_test(each_replica_has_its_own_queues),
 	};
 
