@@ -224,7 +224,8 @@ def cores(results, path):
         (policy, colour, [(load, statistics.median(line["slowdown_p99"] for line in runs))
                           for name, load in loads.items()
                           if (runs := results.runs("cores", f"{policy}, {name}", count))])
-        for policy, colour in zip(simulation.POLICIES, LINES)]) for count in simulation.MANY]
+        for policy, colour in zip(simulation.POLICIES, LINES)]) for count in simulation.MANY
+        if results.runs("cores", f"{simulation.POLICIES[0]}, load 0.5", count)]
     overlays("p99 of the slowdown, simulated", panels, path, "load", (0, "top left"), columns=3)
 
 

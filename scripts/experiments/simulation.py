@@ -144,8 +144,10 @@ MANY = (4, 16, 64, 128, 256)
 THREADS_MAX = 256
 MANY_WORKLOADS = {"saturated": 8, "load 0.5": 0.5, "load 0.8": 0.8, "load 0.95": 0.95}
 MANY_ROUNDS, MANY_REQUESTS = 20, 2000
-# drain on 64 cores: in one group, and in replicas. Arrivals come from one thread, which has no time
+SECONDS_MIN = 0.01  # of tests/bench/synthetic
+# drain in one group, and in replicas. Arrivals come from one thread, which has no time
 # for much smaller events.
+LAYOUT_CORES = 64
 LAYOUTS = {"shared": {}, "4 replicas": {"replicas": 4}, "16 replicas": {"replicas": 16},
            "16 replicas that help": {"replicas": 16, "steal": 1}}
 
@@ -162,7 +164,7 @@ def cores_jobs(options, bench, number):
     costs = validated_costs()
     cases = [(f"{policy}, {workload}", cores, policy, workload, {}) for policy in POLICIES
              for cores in MANY for workload in MANY_WORKLOADS]
-    cases += [(f"{layout}, {workload}", max(MANY), "drain", workload, more)
+    cases += [(f"{layout}, {workload}", LAYOUT_CORES, "drain", workload, more)
               for layout, more in LAYOUTS.items() for workload in ("saturated", "load 0.8")]
     return [Job("cores", name, each[0], number,
                 lambda each=each: _measure_many(costs, number, *each), 0.5)
@@ -180,7 +182,7 @@ def validated_costs():
 def _measure_many(costs, number, cores, policy, workload, more):
     load, rate = MANY_WORKLOADS[workload], cores * 1e6 / WORK_US
     words = arguments(policy, cores, load if isinstance(load, float) else load * cores,
-                      MANY_REQUESTS / rate, number + 1, _pools(cores), **more)
+                      max(MANY_REQUESTS / rate, SECONDS_MIN), number + 1, _pools(cores), **more)
     found, spent = virtual(words, cores, costs, skip=1)
     return {"policy": policy, "spent": spent, "efficiency": found["rounds_per_s"] / rate, **found}
 
@@ -189,7 +191,7 @@ def cores_table(results):
     """Returns tables of the policies on each number of cores, of the layouts, and of what the
     scheduler costs on most cores."""
     out = []
-    for names, cores in ((POLICIES, MANY), ([*LAYOUTS], MANY[-1:])):
+    for names, cores in ((POLICIES, MANY), ([*LAYOUTS], (LAYOUT_CORES,))):
         columns = [(count, workload, EFFICIENCY if workload == "saturated" else SLOWDOWN)
                    for count in cores for workload in MANY_WORKLOADS
                    if results.runs("cores", f"{names[0]}, {workload}", count)]
