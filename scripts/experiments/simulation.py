@@ -200,7 +200,7 @@ def cores_table(results):
              *(f"{count}, {workload}, {key}" for count, workload, key in columns)],
             [[name, *(_cores_cell(results, name, *each) for each in columns)] for name in names]))
     columns = [(count, workload, key) for count in MANY[1:] for workload in ("load 0.5", "load 0.95")
-               for key in SPENT]
+               if results.runs("cores", f"{POLICIES[0]}, {workload}", count) for key in SPENT]
     out.append(markdown_table(
         ["Virtual cores, CPU us per event",
          *(f"{count}, {workload}, {key}" for count, workload, key in columns)],
