@@ -138,7 +138,7 @@ def test_every_key_is_validated(tmp_path, index, section, key, bad):
     ("[limits]\nheader_timeout = 10\n[limits]\nbody_timeout = ten\n", 4, "ten"),
     ("[scheduler]\npolicy = best\n", 2, "best"), ("[experiment.blur]\nkind = own\n", 2, "own"),
     ("[stage.nonsense]\nthreads = 1\n", (1, 2), "nonsense"),
-    ("[stage.blur]\nthreads = 65\n", 2, "65"),
+    ("[stage.blur]\nthreads = 257\n", 2, "257"),
     ("[variant.a]\noperations = scale 1x1 inside\nquality = 0\n", 3, "quality"),
     ("[variant.a]\noperations = turn 90\nquality = 80\n", 2, "turn"),
     ("[variant.a]\noperations = scale axb inside\nquality = 80\n", 2, "axb"),

@@ -195,17 +195,17 @@ static void degradation_needs_a_controller(void **state)
 /* ---- stages and schedule ---- */
 
 /* threads may be set under any policy, because the policy can change while the daemon runs. */
-static void pools_have_at_most_64_threads_together(void **state)
+static void pools_have_at_most_256_threads_together(void **state)
 {
 	(void)state;
-	accept_file(VARIANT "[stage.blur]\nthreads = 64\n");
-	accept_file(VARIANT "[stage.blur]\nthreads = 64\n[scheduler]\npolicy = seda\n");
+	accept_file(VARIANT "[stage.blur]\nthreads = 256\n");
+	accept_file(VARIANT "[stage.blur]\nthreads = 256\n[scheduler]\npolicy = seda\n");
 	reject_file(
 		VARIANT
-		"[stage.blur]\nthreads = 64\n"
+		"[stage.blur]\nthreads = 256\n"
 		"[stage.http_parse]\nthreads = 1\n[experiment.http_parse]\npass_through = no\n"
 		"[scheduler]\npolicy = seda\n",
-		"@:10: scheduler.policy = \"seda\": the stages' pools have more than 64 threads "
+		"@:10: scheduler.policy = \"seda\": the stages' pools have more than 256 threads "
 		"together: expected less in stage.NAME.threads\n");
 }
 
@@ -415,7 +415,7 @@ int main(void)
 		cmocka_unit_test(a_variant_must_remain),
 		cmocka_unit_test(degradation_needs_a_controller),
 		cmocka_unit_test(backfill_needs_the_originals),
-		cmocka_unit_test(pools_have_at_most_64_threads_together),
+		cmocka_unit_test(pools_have_at_most_256_threads_together),
 		cmocka_unit_test(a_source_has_a_queue_and_one_thread_per_loop),
 		cmocka_unit_test(groups_divide_the_stages),
 		cmocka_unit_test(thread_per_connection_needs_the_shared_layout),
