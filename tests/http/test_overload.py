@@ -102,7 +102,7 @@ def test_refused_client_that_stops_within_a_small_body_is_cut(start, disk):
     with begin(daemon, 100 << 10) as c:
         answer = c.answer()
         assert answer.status == 503 and not answer.closes
-        c.send(bytes(50 << 10))
+        c.send(bytes(1 << 10))
         assert c.is_closed()
     finish(disk, first)
 
