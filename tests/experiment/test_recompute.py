@@ -17,7 +17,8 @@ import synthetic
 from results import Results
 
 FOLDERS = sorted(path.parent for path in readme.RESULTS.glob("*/raw.jsonl")
-                 if "memory_gb" in json.loads(path.read_text().splitlines()[0]))
+                 if {"memory_gb", "costs"} & json.loads(path.read_text().splitlines()[0]).keys()
+                 == {"memory_gb"})  # the cost model has a report of its own
 MACHINE = {"kind": "machine", "date": "2026-01-02 03:04 UTC", "cpu": "made up", "cores": 2,
            "memory_gb": 8, "kernel": "6.1.0", "system": "Debian 12", "commit": "b12778b",
            "load_average": 0.07, "seed": 4711, "requests": 7654, "files": 321,
