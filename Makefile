@@ -249,7 +249,7 @@ lab_headers := link malloc pthread setjmp sys/eventfd sys/prctl sys/syscall
 build/lab/lab.wasm: $(lab_src) tests/world/lab/wasi.h $(wildcard src/*/*.h src/sched/core/*.h tests/world/*.h) Makefile
 	$(call say,LINK)mkdir -p build/lab/sys && touch $(lab_headers:%=build/lab/%.h)
 	@clang --target=wasm32-wasi -mexec-model=reactor -O2 -std=gnu11 -w -D_GNU_SOURCE \
-	   -DCONF_THREADS_MAX=64 -D_WASI_EMULATED_PROCESS_CLOCKS -Dmain=__real_main -Ibuild/lab -include tests/world/lab/wasi.h $(addprefix -iquote ,src tests tests/world) \
+	   -D_WASI_EMULATED_PROCESS_CLOCKS -Dmain=__real_main -Ibuild/lab -include tests/world/lab/wasi.h $(addprefix -iquote ,src tests tests/world) \
 	   $(filter-out %=main,$(world_seams)) -Wl,--wrap=fopen,--export=__stack_pointer,--allow-undefined,-z,stack-size=262144 -o $@.raw $(lab_src)
 	@wasm-opt -O2 --enable-mutable-globals --enable-sign-ext --asyncify \
 	   --pass-arg=asyncify-imports@lab.switch -o $@ $@.raw
