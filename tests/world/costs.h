@@ -18,7 +18,7 @@
 	X(push, 7, "an event onto a queue or a stack")                              \
 	X(pop, 9, "an event from a queue")                                          \
 	X(look, 106, "looking for any work")                                        \
-	X(scan, 2.7, "looking for work to steal, for each worker and each stack")   \
+	X(scan, 2.7, "looking for work to steal, for each worker")                  \
 	X(fence, 5, "a step of the protocol of sleeping")                           \
 	X(mutex, 9, "locking a mutex")                                              \
 	X(syscall, 400, "read, write or poll of an eventfd, and other short calls") \

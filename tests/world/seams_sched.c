@@ -63,15 +63,10 @@ SEAM(stage_set, waiting_ready, const struct worker *w)
 	return __real_waiting_ready(w);
 }
 
-/* Workers that steal look at all others, and at the stacks of those that have events there. */
-static uint64_t stacks(const struct worker *w)
+/* Workers that steal look at all others. Where one has events on stacks, the look finds some. */
+static uint64_t others(const struct worker *w)
 {
-	unsigned count = worker_stage_group(w)->can_steal ? group_worker_count(w->group) : 0;
-	uint64_t looks = count;
-
-	for (unsigned i = 0; i < count; i++)
-		looks += atomic_load(&w->group->workers[i].is_stacked) ? w->visit_set_count : 0;
-	return looks;
+	return worker_stage_group(w)->can_steal ? group_worker_count(w->group) : 0;
 }
 
 /* Workers that search in vain, if such looks are skipped. */
@@ -101,7 +96,7 @@ static void stop_searching(const struct thread *self)
  */
 static bool look_again(const struct worker *w)
 {
-	uint64_t look_ns = (machine_costs.look + stacks(w) * machine_costs.scan) / 1000 + 1;
+	uint64_t look_ns = (machine_costs.look + others(w) * machine_costs.scan) / 1000 + 1;
 	uint64_t from_ns = machine_now(), until_ns = from_ns + TURNS * look_ns;
 	bool result = false;
 
@@ -137,7 +132,7 @@ SEAM(bool, worker_sees_work, const struct worker *w)
 
 	if (result)
 		return true;
-	machine_pay(scan, stacks(w));
+	machine_pay(scan, others(w));
 	if (!machine.skip || machine.pct || !is_searching(w))
 		return false;
 	result = look_again(w);
@@ -149,7 +144,7 @@ SEAM(size_t, waiting_for_worker, const struct worker *w)
 {
 	CALLED(waiting_for_worker);
 	machine_pay(look, 1);
-	machine_pay(scan, stacks(w));
+	machine_pay(scan, others(w));
 	return __real_waiting_for_worker(w);
 }
 
