@@ -95,7 +95,7 @@ static unsigned workers_of_third(const char *policy)
 
 	run_conf(&conf, &setting);
 	assert_int_equal(schedule_build(&schedule, &conf, WORKERS, NULL, NULL), 0);
-	return (unsigned)__builtin_popcountll(schedule.stage[THIRD].may_visit.word[0]);
+	return worker_set_count(&schedule.stage[THIRD].may_visit);
 }
 
 static void no_worker_sleeps_beside_work_of_its_domain(void **state)

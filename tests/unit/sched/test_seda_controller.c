@@ -42,7 +42,7 @@ static bool step_after_a_second(void)
 
 static unsigned pool_of(unsigned index)
 {
-	return (unsigned)__builtin_popcountll(now.stage[index].may_visit.word[0]);
+	return worker_set_count(&now.stage[index].may_visit);
 }
 
 /* Lets the first worker of the stage serve that number of events, by itself. */
