@@ -41,12 +41,6 @@ SEAM(bool, serve_stolen, struct worker *w)
 	return __real_serve_stolen(w);
 }
 
-/* Returns the worker's word. */
-static _Atomic uint64_t *word_of(_Atomic uint64_t *words, const struct worker *w)
-{
-	return &words[w->index / WORKER_WORD_BITS];
-}
-
 /* ---- looking for work ---- */
 
 SEAM(struct stage *, waiting_urgent, const struct worker *w)
@@ -115,7 +109,7 @@ static bool look_again(const struct worker *w)
 static bool is_searching(const struct worker *w)
 {
 	return w->group->id == GROUP_MAIN && worker_schedule(w)->spin_ns && !w->is_announced &&
-	       atomic_load(word_of(w->group->searchers, w)) >> w->index % WORKER_WORD_BITS & 1;
+	       worker_words_have(w->group->searchers, w->index);
 }
 
 SEAM(bool, worker_sees_work, const struct worker *w)

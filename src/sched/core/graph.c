@@ -709,12 +709,9 @@ int graph_start(struct graph *g)
 
 static bool is_asleep(const struct worker *w)
 {
-	/* Relaxed: a snapshot. For a worker that is being woken, the time restarted at the
-	 * previous check. */
-	return atomic_load_explicit(&w->group->sleepers[w->index / WORKER_WORD_BITS],
-	                            memory_order_relaxed) >>
-	               w->index % WORKER_WORD_BITS &
-	       1;
+	/* A snapshot. For a worker that is being woken, the time restarted at the previous check.
+	 */
+	return worker_words_have(w->group->sleepers, w->index);
 }
 
 static bool is_stuck(struct worker *w, uint64_t now_ns, uint64_t limit_ns)

@@ -7,6 +7,7 @@
 #ifndef DARKROOM_SCHED_CORE_WORKER_SET_H
 #define DARKROOM_SCHED_CORE_WORKER_SET_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -21,7 +22,7 @@ struct worker_set {
 	uint64_t word[WORKER_WORDS];
 };
 
-/* Returns the number of words that so many workers need. */
+/* Returns how many words a set of this number of workers has. */
 static inline unsigned worker_words(unsigned workers)
 {
 	return (workers + WORKER_WORD_BITS - 1) / WORKER_WORD_BITS;
@@ -46,6 +47,14 @@ static inline void worker_set_remove(struct worker_set *set, unsigned worker)
 static inline bool worker_set_has(const struct worker_set *set, unsigned worker)
 {
 	return set->word[worker / WORKER_WORD_BITS] >> worker % WORKER_WORD_BITS & 1;
+}
+
+/* The same for the words of a set that other threads change. Relaxed: the answer may be late. */
+static inline bool worker_words_have(const _Atomic uint64_t *word, unsigned worker)
+{
+	return atomic_load_explicit(&word[worker / WORKER_WORD_BITS], memory_order_relaxed) >>
+	               worker % WORKER_WORD_BITS &
+	       1;
 }
 
 static inline unsigned worker_set_count(const struct worker_set *set)
