@@ -5,17 +5,13 @@
 
 #include "base/check.h"
 
-#define HEAD_BYTES 512 /* more than all boxes take without a profile */
-#define ITEM 1
+#define HEAD_BYTES 512       /* more than all boxes take without a profile */
 #define SEQUENCE_HEADER 0x0a /* an OBU with a size */
-/* H.273: as a JPEG has its colours. */
-#define PRIMARIES_BT709 1
-#define TRANSFER_SRGB 13
-#define MATRIX_BT601 6
-#define FULL_RANGE 0x80
 #define CHUNK_BYTES 8
 #define VP8X_BYTES 10
 #define VP8X_HAS_ICC 0x20
+
+#define PUT_TEXT(o, text) put(o, text, sizeof(text) - 1)
 
 struct out {
 	uint8_t *data;
@@ -28,10 +24,10 @@ static void put(struct out *o, const void *data, size_t size)
 	o->length += size;
 }
 
-static void put_big(struct out *o, uint64_t value, unsigned bytes)
+static void put_big(struct out *o, uint32_t value)
 {
-	while (bytes-- > 0)
-		o->data[o->length++] = (uint8_t)(bytes < sizeof value ? value >> 8 * bytes : 0);
+	for (unsigned bits = 32; bits > 0; bits -= 8)
+		o->data[o->length++] = (uint8_t)(value >> (bits - 8));
 }
 
 static void put_little(struct out *o, uint64_t value, unsigned bytes)
@@ -47,18 +43,8 @@ static size_t begin_box(struct out *o, const char *type)
 {
 	size_t at = o->length;
 
-	put_big(o, 0, 4);
+	put_big(o, 0);
 	put(o, type, 4);
-	return at;
-}
-
-/* The same with a version and flags of zero. */
-static size_t begin_full_box(struct out *o, const char *type, unsigned version)
-{
-	size_t at = begin_box(o, type);
-
-	put_big(o, version, 1);
-	put_big(o, 0, 3);
 	return at;
 }
 
@@ -66,12 +52,7 @@ static void end_box(struct out *o, size_t at)
 {
 	struct out size = { o->data + at, 0 };
 
-	put_big(&size, o->length - at, 4);
-}
-
-static bool is_mono(const struct container *c)
-{
-	return c->chroma == CHROMA_NONE;
+	put_big(&size, (uint32_t)(o->length - at));
 }
 
 static unsigned profile_of(const struct container *c)
@@ -79,138 +60,71 @@ static unsigned profile_of(const struct container *c)
 	return c->chroma == CHROMA_444;
 }
 
-static void put_file_type(struct out *o, const struct container *c)
+/* Puts the properties of the picture. */
+static void put_properties(struct out *o, const struct container *c, const uint8_t *stream)
 {
-	size_t box = begin_box(o, "ftyp");
+	bool is_grey = c->chroma == CHROMA_NONE;
+	unsigned profile = profile_of(c),
+		 samples = is_grey   ? 0x1c
+	                   : profile ? 0
+	                             : 0x0c,
+		 level = (stream[2] & 7U) << 2 | stream[3] >> 6;
+	const uint8_t codec[] = { 0x81, (uint8_t)(profile << 5 | level), (uint8_t)samples, 0 };
 
-	put(o, "avif\0\0\0\0avifmif1miaf", 20);
-	put(o, profile_of(c) ? "MA1A" : "MA1B", 4);
-	end_box(o, box);
-}
-
-static void put_handler(struct out *o)
-{
-	size_t box = begin_full_box(o, "hdlr", 0);
-
-	put_big(o, 0, 4);
-	put(o, "pict", 4);
-	put_big(o, 0, 13); /* reserved, and an empty name */
-	end_box(o, box);
-	box = begin_full_box(o, "pitm", 0);
-	put_big(o, ITEM, 2);
-	end_box(o, box);
-}
-
-/* Returns the place of the offset of the stream, which is known only when the boxes end. */
-static size_t put_location(struct out *o, size_t size)
-{
-	size_t box = begin_full_box(o, "iloc", 0);
-
-	put_big(o, 0x4400, 2); /* bytes of an offset and of a length */
-	put_big(o, 1, 2);
-	put_big(o, ITEM, 2);
-	put_big(o, 0, 2); /* in this file */
-	put_big(o, 1, 2);
-	size_t at = o->length;
-
-	put_big(o, 0, 4);
-	put_big(o, size, 4);
-	end_box(o, box);
-	return at;
-}
-
-static void put_item(struct out *o)
-{
-	size_t box = begin_full_box(o, "iinf", 0), item;
-
-	put_big(o, 1, 2);
-	item = begin_full_box(o, "infe", 2);
-	put_big(o, ITEM, 2);
-	put_big(o, 0, 2);
-	put(o, "av01", 5);
-	end_box(o, item);
-	end_box(o, box);
-}
-
-static void put_size(struct out *o, const struct container *c)
-{
-	size_t box = begin_full_box(o, "ispe", 0);
-
-	put_big(o, c->width, 4);
-	put_big(o, c->height, 4);
-	end_box(o, box);
-	box = begin_full_box(o, "pixi", 0);
-	put_big(o, is_mono(c) ? 1 : 3, 1);
-	put(o, "\x08\x08\x08", is_mono(c) ? 1 : 3);
-	end_box(o, box);
-}
-
-/* The level is the stream's: five bits behind those of the profile and of the still picture. */
-static void put_codec(struct out *o, const struct container *c, const uint8_t *stream)
-{
-	size_t box = begin_box(o, "av1C");
-	unsigned level = (stream[2] & 7U) << 2 | stream[3] >> 6;
-
-	put_big(o, 0x81, 1);
-	put_big(o, profile_of(c) << 5 | level, 1);
-	put_big(o, is_mono(c) ? 0x1c : profile_of(c) ? 0 : 0x0c, 1);
-	put_big(o, 0, 1);
-	end_box(o, box);
-}
-
-static void put_color(struct out *o, const struct container *c)
-{
-	size_t box = begin_box(o, "colr");
-
-	put(o, "nclx", 4);
-	put_big(o, PRIMARIES_BT709, 2);
-	put_big(o, TRANSFER_SRGB, 2);
-	put_big(o, MATRIX_BT601, 2);
-	put_big(o, FULL_RANGE, 1);
-	end_box(o, box);
+	PUT_TEXT(o, "\0\0\0\x14ispe\0\0\0\0");
+	put_big(o, c->width);
+	put_big(o, c->height);
+	if (is_grey)
+		PUT_TEXT(o, "\0\0\0\x0epixi\0\0\0\0\1\x08");
+	else
+		PUT_TEXT(o, "\0\0\0\x10pixi\0\0\0\0\3\x08\x08\x08");
+	PUT_TEXT(o, "\0\0\0\x0c"
+	            "av1C");
+	put(o, codec, sizeof codec);
+	/* As a JPEG has its colours (H.273): BT.709, sRGB, the matrix of BT.601, full range. */
+	PUT_TEXT(o, "\0\0\0\x13"
+	            "colrnclx\0\1\0\x0d\0\6\x80");
 	if (!c->icc_size)
 		return;
-	box = begin_box(o, "colr");
+	size_t box = begin_box(o, "colr");
+
 	put(o, "prof", 4);
 	put(o, c->icc, c->icc_size);
 	end_box(o, box);
 }
 
-static void put_properties(struct out *o, const struct container *c, const uint8_t *stream)
-{
-	const unsigned count = c->icc_size ? 5 : 4, essential = 0x80;
-	size_t box = begin_box(o, "iprp"), properties = begin_box(o, "ipco"), item;
-
-	put_size(o, c);
-	put_codec(o, c, stream);
-	put_color(o, c);
-	end_box(o, properties);
-	item = begin_full_box(o, "ipma", 0);
-	put_big(o, 1, 4);
-	put_big(o, ITEM, 2);
-	put_big(o, count, 1);
-	for (unsigned i = 1; i <= count; i++)
-		put_big(o, i == 3 ? essential | i : i, 1); /* av1C */
-	end_box(o, item);
-	end_box(o, box);
-}
-
+/* The picture is item 1. Its codec, the third property, is essential. */
 static size_t avif_head(const struct container *c, uint8_t *head, const uint8_t *stream,
                         size_t size)
 {
 	struct out o = { head, 0 }, offset = { head, 0 };
 
-	put_file_type(&o, c);
-	size_t meta = begin_full_box(&o, "meta", 0);
+	PUT_TEXT(&o, "\0\0\0\x20"
+	             "ftypavif\0\0\0\0avifmif1miaf");
+	put(&o, profile_of(c) ? "MA1A" : "MA1B", 4);
+	size_t meta = begin_box(&o, "meta");
 
-	put_handler(&o);
-	offset.length = put_location(&o, size);
-	put_item(&o);
+	PUT_TEXT(&o, "\0\0\0\0"
+	             "\0\0\0\x21hdlr\0\0\0\0\0\0\0\0pict\0\0\0\0\0\0\0\0\0\0\0\0\0"
+	             "\0\0\0\x0epitm\0\0\0\0\0\1"
+	             "\0\0\0\x1eiloc\0\0\0\0\x44\0\0\1\0\1\0\0\0\1");
+	offset.length = o.length;
+	put_big(&o, 0); /* known when the boxes end */
+	put_big(&o, (uint32_t)size);
+	PUT_TEXT(&o, "\0\0\0\x23iinf\0\0\0\0\0\1\0\0\0\x15infe\2\0\0\0\0\1\0\0av01\0");
+	size_t properties = begin_box(&o, "iprp"), container = begin_box(&o, "ipco");
+
 	put_properties(&o, c, stream);
+	end_box(&o, container);
+	if (c->icc_size)
+		PUT_TEXT(&o, "\0\0\0\x18ipma\0\0\0\0\0\0\0\1\0\1\5\1\2\x83\4\5");
+	else
+		PUT_TEXT(&o, "\0\0\0\x17ipma\0\0\0\0\0\0\0\1\0\1\4\1\2\x83\4");
+	end_box(&o, properties);
 	end_box(&o, meta);
-	put_big(&o, CHUNK_BYTES + size, 4);
-	put(&o, "mdat", 4);
-	put_big(&offset, o.length, 4);
+	put_big(&o, (uint32_t)(CHUNK_BYTES + size));
+	PUT_TEXT(&o, "mdat");
+	put_big(&offset, (uint32_t)o.length);
 	return o.length;
 }
 
