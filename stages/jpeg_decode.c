@@ -247,8 +247,8 @@ static void charge(struct image *image, uint64_t *mark_ns)
 {
 	uint64_t now = clock_thread_ns();
 
-	image->decode_ns += now - *mark_ns + image->decoder->child_ns;
-	image->decoder->child_ns = 0;
+	image->decode_ns += now - *mark_ns + image->decoder->job.cpu_ns;
+	image->decoder->job.cpu_ns = 0;
 	*mark_ns = now;
 }
 

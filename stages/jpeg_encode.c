@@ -32,8 +32,8 @@ static bool makes_way(struct visit *v, struct step *s)
 /* Adds the CPU time since then to the image's, and that of the process that encodes it. */
 static void charge(struct step *s, uint64_t since_ns)
 {
-	image_spend(s->image, since_ns - s->encoder->child_ns);
-	s->encoder->child_ns = 0;
+	image_spend(s->image, since_ns - s->encoder->job.cpu_ns);
+	s->encoder->job.cpu_ns = 0;
 }
 
 /* Encodes the file. Returns 1 if the step has yielded, otherwise 0 or -errno. */

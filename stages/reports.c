@@ -542,10 +542,10 @@ static void durations(const struct http_server *http, struct metrics *m)
 
 static void formats(const struct server_counters *c, struct metrics *m)
 {
-	static const char *const reasons[JAIL_FAULTS] = {
-		[JAIL_FAULT_FILE] = "damaged",    [JAIL_FAULT_MEMORY] = "memory",
-		[JAIL_FAULT_PROCESS] = "crashed", [JAIL_FAULT_BUSY] = "busy",
-		[JAIL_FAULT_OFF] = "off",         [JAIL_FAULT_COLORS] = "unsupported",
+	static const char *const reasons[JAIL_STATUSES] = {
+		[JAIL_DAMAGED] = "damaged", [JAIL_NO_MEMORY] = "memory",
+		[JAIL_CRASHED] = "crashed", [JAIL_BUSY] = "busy",
+		[JAIL_OFF] = "off",         [JAIL_UNSUPPORTED] = "unsupported",
 	};
 
 	metrics_family(m, "darkroom_input_images_total", "counter",
@@ -559,7 +559,7 @@ static void formats(const struct server_counters *c, struct metrics *m)
 	metrics_family(m, "darkroom_decode_failures_total", "counter",
 	               "Files that darkroom-decode did not decode or make, by format and reason.");
 	for (unsigned f = FILE_PNG; f < FILE_FORMATS; f++)
-		for (unsigned r = JAIL_FAULT_FILE; r < JAIL_FAULTS; r++)
+		for (unsigned r = JAIL_DAMAGED; r < JAIL_STATUSES; r++)
 			metrics_uint(
 				m,
 				LABELS({ "format", file_format_word(f) }, { "reason", reasons[r] }),

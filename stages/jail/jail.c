@@ -321,7 +321,7 @@ static bool is_switched_off(const struct jail_request *q)
 
 /* ---- a job ---- */
 
-static enum jail_result fail_job(struct jail_job *job, enum jail_fault fault)
+static enum jail_result fail_job(struct jail_job *job, enum jail_status fault)
 {
 	job->fault = fault;
 	counter_add_shared(&jail.counters[job->request.format].faults[fault]);
@@ -400,7 +400,7 @@ static enum jail_result fail_process(struct jail_job *job, int signal)
 	                      : "the picture is refused with 503");
 	if (is_ours)
 		count_crash(q);
-	return fail_job(job, is_ours ? JAIL_FAULT_PROCESS : JAIL_FAULT_BUSY);
+	return fail_job(job, is_ours ? JAIL_CRASHED : JAIL_BUSY);
 }
 
 /* Waits for the end of a process that is condemned. Without a zygote nothing is known of it. */
@@ -456,9 +456,9 @@ static enum jail_result begin(struct jail_job *job)
 	}
 	pthread_mutex_unlock(&jail.lock);
 	if (is_off)
-		return fail_job(job, JAIL_FAULT_OFF);
+		return fail_job(job, JAIL_OFF);
 	if (s && !write_source(job))
-		return fail_job(job, JAIL_FAULT_BUSY);
+		return fail_job(job, JAIL_BUSY);
 	if (s)
 		return send(job->socket, q, sizeof *q, MSG_NOSIGNAL) == sizeof *q
 		               ? JAIL_JOB_MORE
@@ -470,16 +470,12 @@ static enum jail_result begin(struct jail_job *job)
 	log_warning(NAME ": no process is ready to %s %s %s; %s", verb(q),
 	            file_format_article(q->format), file_format_name(q->format),
 	            q->effort ? "the file is left out" : "the picture is refused with 503");
-	return fail_job(job, JAIL_FAULT_BUSY);
+	return fail_job(job, JAIL_BUSY);
 }
 
 /* The process has ended: nothing changes the planes any more. */
 static enum jail_result finish(struct jail_job *job)
 {
-	static const enum jail_fault faults[] = { [JAIL_DAMAGED] = JAIL_FAULT_FILE,
-		                                  [JAIL_UNSUPPORTED] = JAIL_FAULT_COLORS,
-		                                  [JAIL_NO_MEMORY] = JAIL_FAULT_MEMORY,
-		                                  [JAIL_NOT_STARTED] = JAIL_FAULT_BUSY };
 	const struct jail_request *q = &job->request;
 	const struct jail_reply *r = &job->reply;
 
@@ -487,8 +483,8 @@ static enum jail_result finish(struct jail_job *job)
 	charge(job);
 	if (!job->has_reply)
 		return condemn(job, ended);
-	if (r->status < COUNT_OF(faults) && faults[r->status])
-		return fail_job(job, faults[r->status]);
+	if (r->status >= JAIL_DAMAGED && r->status <= JAIL_BUSY)
+		return fail_job(job, r->status);
 	if (r->status != JAIL_DECODED || r->width != q->width || r->height != q->height ||
 	    r->plane_count != q->plane_count || r->extra_bytes > q->extra_max)
 		return condemn(job, "has not done what it was asked for");

@@ -4,7 +4,7 @@
  * The processes are those of darkroom-decode. Each decodes one picture, and has nothing but its
  * file, its planes and the memory that the picture has reserved. What it could do wrong:
  *
- *	crash, never answer, answer nonsense    its picture fails; jail_fault
+ *	crash, never answer, answer nonsense    its picture fails; JAIL_CRASHED
  *	write wrong pixels                      they are the picture of who sent the file
  *	use much CPU time                       the picture is charged; cpu_ms ends the process
  *	go on when the job has ended            it is killed
@@ -39,17 +39,7 @@ void jail_stop(void);
 bool jail_can_decode(enum file_format format);
 bool jail_can_encode(enum file_format format);
 
-enum jail_fault {
-	JAIL_FAULT_FILE = 1, /* the library does not accept the file */
-	JAIL_FAULT_COLORS,   /* they are of a kind that is not known, or HDR */
-	JAIL_FAULT_MEMORY,   /* the file needs more than its header says */
-	JAIL_FAULT_PROCESS,  /* the process has crashed, or has broken the rules */
-	JAIL_FAULT_BUSY,     /* no process was ready for a long time, or somebody has killed it */
-	JAIL_FAULT_OFF,      /* too many processes of the format have crashed */
-	JAIL_FAULTS
-};
-
-#define JAIL_OFF_S 60 /* after JAIL_FAULT_OFF at most */
+#define JAIL_OFF_S 60 /* after JAIL_OFF at most */
 
 enum jail_result { JAIL_JOB_FAILED = -1, JAIL_JOB_DONE = 0, JAIL_JOB_MORE = 1 };
 
@@ -61,7 +51,7 @@ struct jail_job {
 
 	/* public: the reason of a failure; and the CPU time of the process, which the caller may
 	 * set to 0 after it has charged it */
-	enum jail_fault fault;
+	enum jail_status fault;
 	uint64_t cpu_ns;
 	uint64_t extra_bytes; /* after JAIL_JOB_DONE: of the profile, or of the file */
 	unsigned turns;       /* that the process has had, of JAIL_TURN_PIXELS */
@@ -96,7 +86,7 @@ void jail_job_end(struct jail_job *job);
 /* Of a format, since the start. */
 struct jail_counters {
 	_Atomic uint64_t cpu_ns; /* of the processes, as far as jobs were charged for it */
-	_Atomic uint64_t faults[JAIL_FAULTS];
+	_Atomic uint64_t faults[JAIL_STATUSES];
 };
 const struct jail_counters *jail_counters(enum file_format format);
 

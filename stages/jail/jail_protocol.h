@@ -29,10 +29,16 @@
 enum jail_status {
 	JAIL_DECODED = 1,
 	JAIL_MORE,
-	JAIL_DAMAGED,
+	/* reasons of a failure that a child may give */
+	JAIL_DAMAGED,     /* the library does not accept the file */
 	JAIL_UNSUPPORTED, /* colours of a kind that is not known, or HDR */
-	JAIL_NO_MEMORY,   /* the arena is too small */
-	JAIL_NOT_STARTED  /* the kernel has refused the memory of the request, or the filter */
+	JAIL_NO_MEMORY,   /* the file needs more than its header says */
+	JAIL_BUSY,        /* the kernel has refused memory, no child was ready for a long time, or
+	                     somebody has killed it */
+	/* those that the daemon finds */
+	JAIL_CRASHED, /* or it has broken the rules */
+	JAIL_OFF,     /* too many children of the format have crashed */
+	JAIL_STATUSES
 };
 
 /* A child is ready, and that before it has ended. */

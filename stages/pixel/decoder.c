@@ -405,7 +405,7 @@ enum decoder_result decoder_open(struct decoder *d, const uint8_t *file, size_t 
 	d->source_size = size;
 	file_header_read(&d->header, file, size);
 	d->is_jailed = d->header.format > FILE_JPEG;
-	d->child_ns = 0;
+	d->job.cpu_ns = 0;
 	if (d->is_jailed) {
 		d->has_entropy = false;
 		return decoder_jailed_open(d);

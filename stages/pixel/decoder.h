@@ -63,8 +63,7 @@ struct decoder {
 	 * behind transparent pixels, and the most CPU time of the process. */
 	uint32_t background;
 	uint64_t cpu_ms;
-	/* Since decoder_start(), and not charged yet: the CPU time of the process. */
-	uint64_t child_ns;
+	struct jail_job job; /* cpu_ns: public, since decoder_start() */
 	/* After DECODER_DONE, until decoder_close(): the colour profile; NULL: none, or
 	 * metadata_read() has found it. */
 	uint8_t *icc;
@@ -73,7 +72,6 @@ struct decoder {
 	/* private below this line */
 	struct file_header header; /* of a file that is not a JPEG */
 	bool is_jailed;
-	struct jail_job job;
 	enum {
 		DECODER_CLOSED = 0,
 		DECODER_HEADER,

@@ -120,16 +120,16 @@ enum decoder_result decoder_jailed_start(struct decoder *d)
 static enum decoder_result fail_decode(struct decoder *d)
 {
 	switch (d->job.fault) {
-	case JAIL_FAULT_FILE:
+	case JAIL_DAMAGED:
 		return fail(d, DECODER_DAMAGED, ": the file is damaged");
-	case JAIL_FAULT_COLORS:
+	case JAIL_UNSUPPORTED:
 		return fail_unsupported(d, "its colours (HDR, or of a rare kind)");
-	case JAIL_FAULT_MEMORY:
+	case JAIL_NO_MEMORY:
 		return fail(d, DECODER_DAMAGED,
 		            ": the file needs more memory than its header says");
-	case JAIL_FAULT_BUSY:
+	case JAIL_BUSY:
 		return fail(d, DECODER_NO_MEMORY, ": no process is ready to decode it");
-	case JAIL_FAULT_OFF:
+	case JAIL_OFF:
 		d->retry_s = JAIL_OFF_S;
 		return fail(d, DECODER_NO_MEMORY,
 		            ": refused for a minute, because processes that decode it crash");
@@ -160,8 +160,6 @@ enum decoder_result decoder_jailed_advance(struct decoder *d)
 {
 	enum jail_result result = jail_job_advance(&d->job);
 
-	d->child_ns += d->job.cpu_ns;
-	d->job.cpu_ns = 0;
 	if (result == JAIL_JOB_MORE)
 		return DECODER_MORE;
 	return result == JAIL_JOB_DONE ? take_pixels(d) : fail_decode(d);

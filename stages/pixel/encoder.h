@@ -45,13 +45,13 @@ struct encoder {
 	enum chroma chroma;        /* of the file */
 
 	/* public, of files that are not JPEGs: the most CPU time of the process, set before it
-	 * begins; and what was not charged of it yet */
-	uint64_t cpu_ms, child_ns;
+	 * begins; and cpu_ns of the job */
+	uint64_t cpu_ms;
+	struct jail_job job;
 	/* private */
 	bool is_jailed;
 	enum file_format format;
 	uint8_t *planes; /* as the process gets them */
-	struct jail_job job;
 };
 
 /* Returns whether baseline.c makes the file. Then planes may have steps. */

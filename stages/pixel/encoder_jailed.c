@@ -166,22 +166,19 @@ static int take_file(struct encoder *e)
 
 int encoder_jailed_advance(struct encoder *e)
 {
-	enum jail_result result;
-
 	if (!jail_can_encode(e->format))
 		return -ENOSYS;
 	if (e->format == FILE_WEBP &&
 	    (e->picture->width > WEBP_SIDE_MAX || e->picture->height > WEBP_SIDE_MAX))
 		return -EFBIG;
 	e->job.request.cpu_ms = (uint32_t)e->cpu_ms;
-	result = jail_job_advance(&e->job);
-	e->child_ns += e->job.cpu_ns;
-	e->job.cpu_ns = 0;
+	enum jail_result result = jail_job_advance(&e->job);
+
 	if (result == JAIL_JOB_MORE)
 		return 1;
 	if (result == JAIL_JOB_DONE)
 		return take_file(e);
-	return e->job.fault == JAIL_FAULT_BUSY ? -EBUSY : -EPROTO;
+	return e->job.fault == JAIL_BUSY ? -EBUSY : -EPROTO;
 }
 
 void encoder_jailed_free(struct encoder *e)

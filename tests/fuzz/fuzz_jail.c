@@ -48,7 +48,7 @@ static void answer(int child, const struct input *in, const uint8_t *data, size_
 		break;
 	case 1: /* another turn, or the truth but for the status and the profile */
 	case 2:
-		r.status = left > 0 ? data[at] % 7 : JAIL_DECODED;
+		r.status = left > 0 ? data[at] % (JAIL_STATUSES + 1) : JAIL_DECODED;
 		r.extra_bytes = left > 4 ? data[at + 4] * 50U : 0;
 		(void)!send(child, &r, sizeof r, MSG_NOSIGNAL);
 		break;

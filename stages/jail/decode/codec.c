@@ -120,12 +120,22 @@ uint32_t codec_load(uint32_t wanted)
 
 enum jail_status codec_run(struct codec_job *job)
 {
-	uint32_t format = job->request->format;
-	const struct codec *codec = format < FILE_FORMATS ? &codecs[format] : &codecs[0];
-	enum jail_status (*run)(struct codec_job *) =
-		job->request->effort ? codec->encode : codec->decode;
+	const struct jail_request *q = job->request;
+	const struct codec *codec = &codecs[q->format < FILE_FORMATS ? q->format : 0];
+	enum jail_status (*run)(struct codec_job *) = q->effort ? codec->encode : codec->decode;
 
+	if (q->effort) {
+		codec_is_size(job, q->width, q->height);
+		job->plane_count = q->plane_count;
+	}
 	return run ? run(job) : JAIL_DAMAGED;
+}
+
+bool codec_is_size(struct codec_job *job, uint32_t width, uint32_t height)
+{
+	job->size_read[0] = width;
+	job->size_read[1] = height;
+	return width == job->request->width && height == job->request->height;
 }
 
 /* ---- files that are encoded ---- */

@@ -73,6 +73,9 @@ enum jail_status codec_webp(struct codec_job *job);
 bool codec_dav1d_load(void);
 enum jail_status codec_dav1d(struct codec_job *job);
 
+/* Sets the result, and returns whether it is the size that was asked for. */
+bool codec_is_size(struct codec_job *job, uint32_t width, uint32_t height);
+
 /* Begins rows of `width` samples of 1 to 4 channels, each reduced by this factor. Returns whether
  * they are what the request asks for, and there is memory. */
 bool codec_rows_begin(struct codec_job *job, uint32_t width, uint32_t channels, uint32_t reduce);

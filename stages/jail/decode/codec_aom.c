@@ -105,9 +105,6 @@ enum jail_status codec_aom_encode(struct codec_job *job)
 	const aom_image_t image = image_of(job);
 	aom_codec_ctx_t codec;
 
-	job->size_read[0] = q->width;
-	job->size_read[1] = q->height;
-	job->plane_count = q->plane_count;
 	if (q->quality > QUANTIZER_MAX || !begin(q, &codec))
 		return JAIL_DAMAGED;
 	bool is_good = encode(job, &codec, &image) && encode(job, &codec, NULL);

@@ -323,15 +323,11 @@ static bool begin_layer(struct layer *l, const struct avif_item *item)
 /* Reads the boxes, opens the decoder, and takes memory. */
 static bool begin(struct avif *a, struct codec_job *job)
 {
-	const struct jail_request *q = job->request;
 	struct avif_file *f = &a->file;
 	Dav1dSettings settings;
 
-	if (!avif_read(f, job->source, q->source_bytes))
-		return false;
-	job->size_read[0] = f->width;
-	job->size_read[1] = f->height;
-	if (f->width != q->width || f->height != q->height)
+	if (!avif_read(f, job->source, job->request->source_bytes) ||
+	    !codec_is_size(job, f->width, f->height))
 		return false;
 	size_t room = (size_t)f->color.columns * f->color.cell_width,
 	       of_alpha = (size_t)f->alpha.columns * f->alpha.cell_width;

@@ -56,8 +56,9 @@ static void on_warning(png_structp png, png_const_charp text)
 	(void)text;
 }
 
-/* Reads the header. Only what the picture needs is parsed. */
-static void begin(struct png_file *f, struct codec_job *job)
+/* Reads the header. Only what the picture needs is parsed. Returns whether it is the one that was
+ * announced. */
+static bool begin(struct png_file *f, struct codec_job *job)
 {
 	static const png_byte unread[] =
 		"tEXt\0zTXt\0iTXt\0eXIf\0sPLT\0hIST\0pCAL\0sCAL\0tIME\0bKGD\0oFFs\0pHYs\0sBIT";
@@ -69,25 +70,25 @@ static void begin(struct png_file *f, struct codec_job *job)
 	lib.set_keep_unknown_chunks(f->png, PNG_HANDLE_CHUNK_NEVER, NULL, 0);
 	lib.set_keep_unknown_chunks(f->png, PNG_HANDLE_CHUNK_NEVER, unread, sizeof unread / 5);
 	lib.read_info(f->png, f->info);
-	job->size_read[0] = lib.get_image_width(f->png, f->info);
-	job->size_read[1] = lib.get_image_height(f->png, f->info);
 	lib.set_expand(f->png);
 	lib.set_scale_16(f->png);
 	if (job->request->plane_count == 3 &&
 	    !(lib.get_color_type(f->png, f->info) & PNG_COLOR_MASK_COLOR))
 		lib.set_gray_to_rgb(f->png);
+	return codec_is_size(job, lib.get_image_width(f->png, f->info),
+	                     lib.get_image_height(f->png, f->info));
 }
 
 static enum jail_status read_rows(struct png_file *f, struct codec_job *job)
 {
-	uint32_t height = job->size_read[1];
+	uint32_t height = job->request->height;
 	int passes = lib.set_interlace_handling(f->png);
 
 	lib.read_update_info(f->png, f->info);
 	size_t bytes = lib.get_rowbytes(f->png, f->info);
 	uint8_t *rows = calloc(passes > 1 ? height : 1, bytes);
 
-	if (!rows || !codec_rows_begin(job, job->size_read[0], lib.get_channels(f->png, f->info),
+	if (!rows || !codec_rows_begin(job, job->request->width, lib.get_channels(f->png, f->info),
 	                               job->request->reduce))
 		return JAIL_DAMAGED;
 	for (int pass = 1; pass < passes; pass++)
@@ -127,8 +128,7 @@ enum jail_status codec_png(struct codec_job *job)
 	f->info = f->png ? lib.create_info_struct(f->png) : NULL;
 	if (!f->info || setjmp(f->failed))
 		return JAIL_DAMAGED;
-	begin(f, job);
-	if (job->size_read[0] != job->request->width || job->size_read[1] != job->request->height)
+	if (!begin(f, job))
 		return JAIL_DAMAGED;
 	enum jail_status status = read_rows(f, job);
 

@@ -26,11 +26,8 @@ static bool begin(struct codec_job *job, WebPDecoderConfig *config)
 	if (!lib.InitDecoderConfigInternal(config, WEBP_DECODER_ABI_VERSION) ||
 	    lib.GetFeaturesInternal(job->source, q->source_bytes, &config->input,
 	                            WEBP_DECODER_ABI_VERSION) != VP8_STATUS_OK ||
-	    config->input.has_animation)
-		return false;
-	job->size_read[0] = (uint32_t)config->input.width;
-	job->size_read[1] = (uint32_t)config->input.height;
-	if (job->size_read[0] != q->width || job->size_read[1] != q->height)
+	    config->input.has_animation ||
+	    !codec_is_size(job, (uint32_t)config->input.width, (uint32_t)config->input.height))
 		return false;
 	config->options.use_scaling = q->reduce > 1;
 	config->options.scaled_width = (int)jail_plane_side(q->width, q->reduce);
@@ -101,9 +98,6 @@ enum jail_status codec_webp_encode(struct codec_job *job)
 	WebPConfig config;
 	WebPPicture picture;
 
-	job->size_read[0] = q->width;
-	job->size_read[1] = q->height;
-	job->plane_count = q->plane_count;
 	if (q->plane_count != 3 || q->chroma_reduce != 2 ||
 	    !lib.ConfigInitInternal(&config, WEBP_PRESET_DEFAULT, (float)q->quality,
 	                            WEBP_ENCODER_ABI_VERSION) ||

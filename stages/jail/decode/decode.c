@@ -155,7 +155,7 @@ _Noreturn static void decode_one(void)
 
 	if (read(0, &q, sizeof q) != sizeof q)
 		_exit(EXIT_FAILURE);
-	enum jail_status status = prepare(&q, 1, &job) ? codec_run(&job) : JAIL_NOT_STARTED;
+	enum jail_status status = prepare(&q, 1, &job) ? codec_run(&job) : JAIL_BUSY;
 
 	if (status == JAIL_DAMAGED && arena_has_failed())
 		status = JAIL_NO_MEMORY;

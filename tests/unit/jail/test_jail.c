@@ -39,7 +39,7 @@ struct sample {
 
 struct result {
 	enum jail_result result;
-	enum jail_fault fault;
+	enum jail_status fault;
 	uint64_t cpu_ns;
 	unsigned plane_count;
 	uint8_t *plane[3];
@@ -259,9 +259,9 @@ static void test_damage_is_a_fault_of_the_file(void **state)
 	struct result cut = decode(&s, 1, 0);
 
 	assert_int_equal(damaged.result, JAIL_JOB_FAILED);
-	assert_int_equal(damaged.fault, JAIL_FAULT_FILE);
+	assert_int_equal(damaged.fault, JAIL_DAMAGED);
 	assert_int_equal(cut.result, JAIL_JOB_FAILED);
-	assert_int_equal(cut.fault, JAIL_FAULT_FILE);
+	assert_int_equal(cut.fault, JAIL_DAMAGED);
 	assert_int_equal(jail.crashes[FILE_PNG].count, 0);
 	free(s.file);
 	jail_stop();
@@ -280,7 +280,7 @@ static void test_memory_is_what_was_reserved(void **state)
 	struct result r = run(&job);
 
 	assert_int_equal(r.result, JAIL_JOB_FAILED);
-	assert_int_equal(r.fault, JAIL_FAULT_MEMORY);
+	assert_int_equal(r.fault, JAIL_NO_MEMORY);
 	assert_decoded(&s, 1, 0);
 	free(s.file);
 	jail_stop();
@@ -421,7 +421,7 @@ static void test_hostile_acts(void **state)
 		struct result r = decode(&s, 1, 0);
 
 		if (act == ACT_WRITES_ON ? r.result != JAIL_JOB_DONE
-		                         : r.fault != JAIL_FAULT_PROCESS)
+		                         : r.fault != JAIL_CRASHED)
 			fail_msg("act %d: result %d, fault %d", act, r.result, r.fault);
 		/* One that never ends is charged for its 300 ms; the timer counts in ticks. */
 		if (act == ACT_SPINS || act == ACT_WRITES_ON)
@@ -449,8 +449,8 @@ static void test_many_crashes_switch_the_format_off(void **state)
 	write_png(&s, 1);
 	append_act(&s, 26);
 	for (unsigned i = 0; i < CRASHES_MAX; i++)
-		assert_int_equal(decode(&s, 1, 0).fault, JAIL_FAULT_PROCESS);
-	assert_int_equal(decode(&honest, 1, 0).fault, JAIL_FAULT_OFF);
+		assert_int_equal(decode(&s, 1, 0).fault, JAIL_CRASHED);
+	assert_int_equal(decode(&honest, 1, 0).fault, JAIL_OFF);
 	assert_decoded(&other, 1, 0);
 	jail.crashes[FILE_PNG].off_until_ns = 0; /* a minute later */
 	assert_decoded(&honest, 1, 0);

@@ -44,7 +44,7 @@ static int encode(enum file_format format, const struct picture *p, uint8_t **fi
 	e->cpu_ms = CPU_MS;
 	while ((result = encoder_advance(e, 1)) > 0)
 		assert_true(clock_ns() < end_ns);
-	assert_true(e->child_ns < 2 * CPU_MS * NS_PER_MS);
+	assert_true(e->job.cpu_ns < 2 * CPU_MS * NS_PER_MS);
 	if (result == 0) {
 		encoder_take(e, file, size);
 		assert_true(*size <= encoder_bytes(&how, picture_chroma(p), WIDTH, HEIGHT, 0));
