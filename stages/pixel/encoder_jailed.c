@@ -54,32 +54,17 @@ static struct jail_request request_of(const struct encoding *how, enum chroma ch
 
 /* ---- quality ---- */
 
-/* Settings that give the SSIM of a JPEG of this quality, the median of 40 photographs; between two
- * the step is even. */
-struct point {
-	double quality, setting;
-};
-
-static double interpolate(const struct point *p, unsigned count, double quality)
-{
-	unsigned i = 1;
-
-	while (i + 1 < count && quality > p[i].quality)
-		i++;
-	return p[i - 1].setting + (p[i].setting - p[i - 1].setting) * (quality - p[i - 1].quality) /
-	                                  (p[i].quality - p[i - 1].quality);
-}
-
+/* Returns the setting of the library that gives the SSIM of a JPEG of this quality: the median of
+ * 40 photographs. libwebp has the same scale. libaom's quantizer is 63 at a quality of 1, and 0 at
+ * 100; between these and the middle the steps are even. */
 static uint32_t setting_of(const struct encoding *how)
 {
-	static const struct point fast[] = { { 1, 63 }, { 82, 19 }, { 100, 0 } },
-				  small[] = { { 1, 63 }, { 82, 22 }, { 100, 0 } },
-				  webp[] = { { 1, 1 }, { 82, 82 }, { 100, 100 } };
+	double middle = how->is_small ? 22 : 19, quality = how->quality;
 
-	return (uint32_t)lround(interpolate(!is_avif(how)   ? webp
-	                                    : how->is_small ? small
-	                                                    : fast,
-	                                    3, how->quality));
+	if (!is_avif(how))
+		return how->quality;
+	return (uint32_t)lround(quality < 82 ? middle + (63 - middle) * (82 - quality) / 81
+	                                     : middle * (100 - quality) / 18);
 }
 
 /* ---- planes ---- */

@@ -86,9 +86,6 @@ bool codec_rows_end(struct codec_job *job);
 /* Counts pixels of the file, for turns. */
 void codec_count(struct codec_job *job, uint64_t pixels);
 
-/* Keeps a colour profile unless it is too large. */
-void codec_icc(struct codec_job *job, const void *icc, size_t size);
-
 bool codec_aom_load(void);
 enum jail_status codec_aom_encode(struct codec_job *job);
 enum jail_status codec_webp_encode(struct codec_job *job);
@@ -96,7 +93,8 @@ enum jail_status codec_webp_encode(struct codec_job *job);
 /* Returns a plane of an encode. */
 const uint8_t *codec_plane(const struct codec_job *job, unsigned plane);
 
-/* Appends to the file of an encode. Without room there is no file, and false is returned. */
+/* Appends to the file of an encode, or puts the profile of a decode. Without room there is none,
+ * and false is returned. */
 bool codec_put(struct codec_job *job, const void *data, size_t size);
 
 #endif

@@ -113,7 +113,7 @@ static void take_icc(struct png_file *f, struct codec_job *job)
 	int compression;
 
 	if (lib.get_iCCP(f->png, f->info, &name, &compression, &icc, &size))
-		codec_icc(job, icc, size);
+		codec_put(job, icc, size);
 }
 
 enum jail_status codec_png(struct codec_job *job)

@@ -420,8 +420,7 @@ static void test_hostile_acts(void **state)
 		append_act(&s, act);
 		struct result r = decode(&s, 1, 0);
 
-		if (act == ACT_WRITES_ON ? r.result != JAIL_JOB_DONE
-		                         : r.fault != JAIL_CRASHED)
+		if (act == ACT_WRITES_ON ? r.result != JAIL_JOB_DONE : r.fault != JAIL_CRASHED)
 			fail_msg("act %d: result %d, fault %d", act, r.result, r.fault);
 		/* One that never ends is charged for its 300 ms; the timer counts in ticks. */
 		if (act == ACT_SPINS || act == ACT_WRITES_ON)
