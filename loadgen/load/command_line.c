@@ -132,7 +132,7 @@ static const char help_text[] =
 	"                        *.notjpeg.jpg and *.empty.jpg)\n"
 	"      --server-pid PID  read CPU time and memory of this process (default: the\n"
 	"                        local process that listens)\n"
-	"  -q, --quiet           show no progress and no text\n"
+	"  -q, --quiet           show nothing but a failure\n"
 	"  -h, --help            print this help\n"
 	"  -V, --version         print the version\n"
 	"\n"

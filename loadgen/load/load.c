@@ -317,6 +317,8 @@ static int report_results(struct session *s)
 		err |= report_json(&r);
 	else if (!s->run.args->quiet)
 		err |= report_text(&r);
+	else if (!r.is_ok)
+		report_failure(&r);
 	return r.is_ok && !err ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 

@@ -180,6 +180,18 @@ static void print_table(const struct report *r)
 		     "did not keep up.");
 }
 
+void report_failure(const struct report *r)
+{
+	const struct request_stats *s = r->stats;
+
+	fprintf(stderr,
+	        "darkroom-load: the run failed: %" PRIu64 " requests without an answer, %" PRIu64
+	        " with an unexpected status%s%s%s\n",
+	        request_stats_failed(s), counter_read(&s->unexpected),
+	        s->problem[0] ? "; first problem: " : "", s->problem,
+	        r->is_interrupted ? "; it was interrupted" : "");
+}
+
 int report_text(const struct report *r)
 {
 	const struct request_stats *s = r->stats;

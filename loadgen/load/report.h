@@ -30,4 +30,7 @@ double report_fairness(const uint64_t *shares, unsigned count);
 int report_text(const struct report *r);
 int report_json(const struct report *r);
 
+/* Says on standard error why a run failed, for a run that writes no report. */
+void report_failure(const struct report *r);
+
 #endif

@@ -116,6 +116,16 @@ def test_unexpected_statuses(serve, load, files):
     assert code == 0 and report["unexpected"] == 0
 
 
+def test_a_quiet_run_says_why_it_failed(serve, load, files):
+    url = serve("-a", "error")
+    done = load("--quiet", url, files)
+    assert done.status == 1 and done.output == ""
+    assert "0 requests without an answer, 10 with an unexpected status" in done.errors
+    assert done.errors.endswith(": status 500\n")
+    done = load("--quiet", "--expect", "500", url, files)
+    assert (done.status, done.output, done.errors) == (0, "", "")
+
+
 @pytest.mark.parametrize("kind", ["no-picture", "elsewhere", "no-json"])
 def test_verify_finds_wrong_variants(serve, load, files, kind):
     code, report = load.json("--verify", serve("-a", kind), files)
