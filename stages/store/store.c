@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -206,9 +205,7 @@ int store_open(struct store *s, const char *root, bool survives_power, unsigned 
 
 	init(s, survives_power);
 	*cleared = 0;
-	s->root = strdup(root);
-	if (!s->root)
-		return -ENOMEM;
+	s->root = root;
 	if (mkdirat(AT_FDCWD, root, ROOT_MODE) == 0 || errno == EEXIST)
 		s->root_fd = open_root(root);
 	err = s->root_fd < 0 ? log_root(s, "", -errno) : lock_root(s);
@@ -263,13 +260,11 @@ static int attach(const struct store *s, int *fd, const char *name, mode_t mode)
 
 int store_attach(struct store *s, const char *root)
 {
-	int err = 0;
-
 	init(s, true);
-	s->root = strdup(root);
+	s->root = root;
 	s->root_fd = open_root(root);
-	if (!s->root || s->root_fd < 0)
-		err = s->root ? -errno : -ENOMEM;
+	int err = s->root_fd < 0 ? -errno : 0;
+
 	if (!err)
 		err = become_owner(s);
 	/* Each start makes a spool. A copy may lack the others. */
@@ -292,7 +287,6 @@ void store_close(struct store *s)
 		if (*fd_of(s, i) >= 0)
 			close(*fd_of(s, i));
 	usage_fini(&s->usage);
-	free(s->root);
 }
 
 void store_survive_power(struct store *s, bool survives_power)

@@ -22,7 +22,7 @@
 #define STORE_VERIFIED_FILES 4096
 
 struct store {
-	char *root; /* its path; fixed */
+	const char *root; /* its path; borrowed */
 	int root_fd, incoming_fd, trash_fd, spool_fd, quarantine_fd;
 	_Atomic bool survives_power; /* acknowledged means flushed to the disk, not only written */
 	_Atomic uint64_t trash_serial;
@@ -40,11 +40,11 @@ struct store {
 	_Atomic int lost; /* -errno, which was logged; 0: it is there. Written under checking */
 };
 
-/* Creates root and the directories below it (not its parents). A new root has the mode 0750, less
- * the umask; an existing one keeps its mode. Those of unfinished images and of originals get 0700
- * in any case. Locks root against a second daemon and clears the leftovers of a crash, counting
- * them in *cleared. Logs what is not of the store, and leaves it. Returns 0, or -errno with the
- * reason logged. Main thread. */
+/* Creates root and the directories below it (not its parents); borrows the text. A new root has the
+ * mode 0750, less the umask; an existing one keeps its mode. Those of unfinished images and of
+ * originals get 0700 in any case. Locks root against a second daemon and clears the leftovers of a
+ * crash, counting them in *cleared. Logs what is not of the store, and leaves it. Returns 0, or
+ * -errno with the reason logged. Main thread. */
 int store_open(struct store *s, const char *root, bool survives_power, unsigned *cleared);
 void store_close(struct store *s);
 

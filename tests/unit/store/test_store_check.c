@@ -237,7 +237,7 @@ static void a_mount_of_the_deleted_root_needs_a_restart(void **state)
 	assert_false(store_check(&store));
 	assert_false(store_must_restart(&store));
 	/* The path of a descriptor leads to the deleted directory, as a mount does. */
-	char *root = store.root;
+	const char *root = store.root;
 	char path[64];
 
 	snprintf(path, sizeof path, "/proc/self/fd/%d", store.root_fd);
