@@ -1,6 +1,6 @@
 /*
  * store_query.h - what the commands of darkroomd store share: their options, the images that these
- * select, and the line that shows how far a command has come. Main thread.
+ * select, the check of an image, and the line that shows how far a command has come. Main thread.
  */
 #ifndef DARKROOM_STORE_TOOL_STORE_QUERY_H
 #define DARKROOM_STORE_TOOL_STORE_QUERY_H
@@ -13,6 +13,8 @@
 #include "conf/conf.h"
 #include "store/store.h"
 #include "store/store_page.h"
+#include "store/stored_image.h"
+#include "store/stray.h"
 
 #define QUERY_EXIT_USAGE 2
 #define QUERY_WORDS_MAX 64
@@ -80,6 +82,45 @@ void store_progress_start(struct store_progress *p, uint64_t all);
 
 /* Writes the line to standard error, at most once a second, if that is a terminal. */
 void store_progress_show(struct store_progress *p, bool is_last);
+
+/* ---- image_check.c: reads all files of an image, and compares them with their checksums ---- */
+
+/* The checksums are those of image.json, which has one of its own. Without it (it is damaged), and
+ * of files of earlier versions, the attributes of the files serve. A running daemon may remove and
+ * remake images: what is found wrong with an image counts only if its directory is still the same
+ * afterwards. */
+
+#define IMAGE_PROBLEMS_MAX 64 /* of one image that are listed */
+
+struct image_problem {
+	char file[STRAY_PATH_MAX]; /* "": the image itself */
+	const char *kind;          /* static */
+};
+
+struct image_check {
+	bool keeps_files; /* set by the caller: only for files that image.json names */
+	/* of the last image */
+	char id[ULID_LENGTH + 1];
+	char data[STORED_IMAGE_MAX + 1]; /* image.json */
+	struct stored_info info;
+	bool knows_files; /* image.json is good, so info lists all files */
+	struct image_problem problem[IMAGE_PROBLEMS_MAX];
+	unsigned problem_count;
+	uint64_t files, bytes, unverified; /* that were read; files that have no checksum */
+	/* with keeps_files: they are open; image.json is the first */
+	struct {
+		char name[STORED_NAME_MAX];
+		char sum[CHECKSUM_LENGTH + 1];
+		uint64_t size;
+		int fd;
+	} file[STORED_FILES_MAX];
+	unsigned file_count;
+};
+
+/* Checks an image, and lists its problems. Returns 0; -ENOENT if there is no such image, which is a
+ * problem, too; or -errno. With keeps_files, image_check_close() must follow a success. */
+int image_check(struct image_check *c, struct store *s, const char *id);
+void image_check_close(struct image_check *c);
 
 /* ---- the commands; each returns the exit status ---- */
 
