@@ -240,26 +240,6 @@ static void begin_answer(struct upload_key *k, const struct key_record *r)
 	text_puts(&k->images, "[");
 }
 
-/* Makes the answer from what has become of the images. Returns whether all of them are stored, or
- * will be: 1, 0 or -errno. */
-static int make_answer(struct image_service *s, struct upload_key *k, const struct key_record *r)
-{
-	int has = 1;
-	bool are_all = r->count > 0;
-
-	begin_answer(k, r);
-	for (unsigned i = 0; i < r->count && has >= 0; i++) {
-		has = append_image(s, k, r->id[i]);
-		if (!has && !r->is_settled) /* one that cannot be read now must not be removed */
-			has = storage_has(&s->storage, r->id[i]);
-		are_all = are_all && has;
-	}
-	text_puts(&k->images, "]");
-	if (has >= 0 && k->images.overflowed)
-		has = -ENOMEM;
-	return has < 0 ? has : are_all;
-}
-
 /* ---- before the images ---- */
 
 static uint64_t age_of(const struct upload_key *k)
@@ -280,34 +260,6 @@ static int read_record(struct image_service *s, struct upload_key *k, struct key
 		return err;
 	pool_put(r->id);
 	return -ENOENT;
-}
-
-/* Decides by the record of an earlier upload. One that is not settled was left by an earlier
- * process, or another node makes its images. Leaves the verdict unset if its images are not
- * complete, and the upload is made again. */
-static void decide(struct image_service *s, struct upload_key *k, struct key_record *r)
-{
-	if (r->is_settled && !is_same_content(k, r)) {
-		refuse_other(k); /* whatever has become of its images */
-		return;
-	}
-	int has = make_answer(s, k, r);
-
-	if (has == 0 && !r->is_settled) {
-		text_fini(&k->images);
-		return;
-	}
-	if (has > 0 && !r->is_settled) {
-		r->is_settled = true;
-		/* An error does not matter: it would be complete again. */
-		(void)s->storage.class->key_write(&s->storage, r);
-	}
-	if (has < 0)
-		refuse_failed(k, has);
-	else if (!is_same_content(k, r))
-		refuse_other(k);
-	else
-		k->verdict = UPLOAD_KEY_KNOWN;
 }
 
 /* Returns whether the client may have one more key. */
@@ -378,46 +330,6 @@ static void start(struct image_service *s, struct upload_key *k)
 	}
 }
 
-/* Decides about a key. Without taking it, only a settled record counts. The images of an upload
- * that is made again are removed first, so that a crash leaves none without a record. */
-static void begin(struct image_service *s, struct upload_key *k, bool is_taken)
-{
-	struct key_record r;
-	int err = read_record(s, k, &r);
-
-	if (err && err != -ENOENT)
-		refuse_failed(k, err);
-	else if (err && is_taken)
-		start(s, k);
-	if (err)
-		return;
-	if (is_taken || r.is_settled)
-		decide(s, k, &r);
-	if (is_taken && !k->verdict) {
-		remove_images(s, &r);
-		start(s, k);
-	}
-	pool_put(r.id);
-}
-
-/* ---- with a store that nodes share ---- */
-
-/* The images tell the same as a settled record, until one of them is removed. */
-static void warn_of_images(int err)
-{
-	log_warning("store: cannot change the record of an Idempotency-Key: %s; the images decide",
-	            strerror(-err));
-}
-
-/* Forgets the key of an upload that has made nothing. */
-static void forget(struct image_service *s, const struct upload_key *k)
-{
-	int err = s->storage.class->key_remove(&s->storage, &k->record);
-
-	if (err)
-		warn_of_images(err);
-}
-
 /* [K3] Returns whether the record was as it is for UPLOAD_KEY_WAIT_S, as this node has seen it. */
 static bool has_waited(struct upload_keys *keys, const struct upload_key *k)
 {
@@ -442,14 +354,15 @@ static bool has_waited(struct upload_keys *keys, const struct upload_key *k)
 
 /* What the images of a record tell. */
 struct fates {
-	unsigned open, old, failed; /* that may come; of these too old to be made; that failed */
+	unsigned open, old, failed; /* that may come; of these that nobody makes; that failed */
 	int err;
 };
 
 /* Makes the answer from what has become of the images. */
-static struct fates make_shared_answer(struct image_service *s, struct upload_key *k,
-                                       const struct key_record *r)
+static struct fates make_answer(struct image_service *s, struct upload_key *k,
+                                const struct key_record *r)
 {
+	bool is_shared = s->storage.class->is_shared;
 	struct fates f = { .err = 0 };
 
 	begin_answer(k, r);
@@ -460,10 +373,11 @@ static struct fates make_shared_answer(struct image_service *s, struct upload_ke
 
 		if (!has && !is_coming)
 			fate = s->storage.class->fate(&s->storage, r->id[i], false);
-		if (fate == S3_ABSENT && r->is_settled) /* made and removed by a snapshot of 0.2 */
+		if (fate == S3_ABSENT && r->is_settled)
 			fate = S3_REMOVED;
 		f.open += fate == S3_ABSENT;
-		f.old += fate == S3_ABSENT && s3_id_is_too_old(r->id[i]);
+		/* This process has taken the key, so no other one makes an image of files. */
+		f.old += fate == S3_ABSENT && (!is_shared || s3_id_is_too_old(r->id[i]));
 		f.failed += fate == S3_HAS_FAILED;
 		if (!has && (fate == S3_THERE || fate == S3_REMOVED))
 			has = append_image(s, k, r->id[i]);
@@ -491,21 +405,45 @@ static void take_over(struct image_service *s, struct upload_key *k, const struc
 	start(s, k);
 }
 
-/* [K1] Decides by a record with ids. */
-static void decide_shared(struct image_service *s, struct upload_key *k, const struct key_record *r)
+/* All images of the record are made. Of an earlier process, nobody has settled it: an error does
+ * not matter, because the images would tell the same again. */
+static void end_known(struct image_service *s, struct upload_key *k, struct key_record *r)
 {
-	if (!is_same_content(k, r)) {
+	if (!s->storage.class->is_shared && !r->is_settled) {
+		r->is_settled = true;
+		(void)s->storage.class->key_write(&s->storage, r);
+	}
+	if (is_same_content(k, r))
+		k->verdict = UPLOAD_KEY_KNOWN;
+	else
 		refuse_other(k);
+}
+
+/* The images of the record were not all made, and nobody makes them: the upload is made again. Of
+ * files, those that were made are removed first, so that a crash leaves none without a record. */
+static void start_again(struct image_service *s, struct upload_key *k, const struct key_record *r)
+{
+	if (!s->storage.class->is_shared)
+		remove_images(s, r);
+	start(s, k);
+}
+
+/* [K1] Decides by a record with ids. A store of files has one that is not settled if an earlier
+ * process did not come to it; its upload was not answered, so it may have another content. */
+static void decide(struct image_service *s, struct upload_key *k, struct key_record *r)
+{
+	if (!is_same_content(k, r) && (s->storage.class->is_shared || r->is_settled)) {
+		refuse_other(k); /* whatever has become of its images */
 		return;
 	}
-	struct fates f = make_shared_answer(s, k, r);
+	struct fates f = make_answer(s, k, r);
 
 	if (f.err)
 		refuse_failed(k, f.err);
 	else if (!f.open && f.failed < r->count)
-		k->verdict = UPLOAD_KEY_KNOWN;
+		end_known(s, k, r);
 	else if (!f.open || f.old) /* nothing was made, or it may have been removed */
-		start(s, k);
+		start_again(s, k, r);
 	else if (has_waited(s->keys, k))
 		take_over(s, k, r);
 	else
@@ -516,19 +454,39 @@ static void decide_shared(struct image_service *s, struct upload_key *k, const s
 	}
 }
 
-static void begin_shared(struct image_service *s, struct upload_key *k)
+/* Decides about a key. Without taking it, only a settled record counts. */
+static void begin(struct image_service *s, struct upload_key *k, bool is_taken)
 {
 	struct key_record r;
 	int err = read_record(s, k, &r);
+	bool has_ids = !err && r.count > 0;
 
-	if (err == -ENOENT || (!err && r.count == 0))
-		start(s, k); /* [K2] */
-	else if (err)
+	if (err && err != -ENOENT)
 		refuse_failed(k, err);
-	else
-		decide_shared(s, k, &r);
+	else if (has_ids && (is_taken || r.is_settled))
+		decide(s, k, &r);
+	else if (!has_ids && is_taken)
+		start(s, k); /* [K2] */
 	if (!err)
 		pool_put(r.id);
+}
+
+/* ---- after the images ---- */
+
+/* The images tell the same as a settled record, until one of them is removed. */
+static void warn_of_images(int err)
+{
+	log_warning("store: cannot change the record of an Idempotency-Key: %s; the images decide",
+	            strerror(-err));
+}
+
+/* Forgets the key of an upload that has made nothing. */
+static void forget(struct image_service *s, const struct upload_key *k)
+{
+	int err = s->storage.class->key_remove(&s->storage, &k->record);
+
+	if (err)
+		warn_of_images(err);
 }
 
 /* The images of a record tell what was made. So those that have failed must not come later. Returns
@@ -559,8 +517,6 @@ static void end_shared(struct image_service *s, struct upload_key *k, unsigned g
 	else if (!result && good == 0 && (k->upload || !k->is_taken_over))
 		forget(s, k); /* [K6] */
 }
-
-/* ---- after the images ---- */
 
 /* Settles the record of an upload of which `good` images succeeded. */
 static void settle(struct image_service *s, struct upload_key *k, unsigned good)
@@ -603,16 +559,11 @@ bool upload_key_serve(struct image_service *s, struct upload_key *k)
 	}
 	if (hash(k))
 		return true;
-	bool is_shared = s->storage.class->is_shared;
-
-	if (!is_shared)
+	if (!s->storage.class->is_shared)
 		begin(s, k, false); /* so that answers do not wait for each other */
 	if (k->verdict || !take(s->keys, k))
 		return false;
-	if (is_shared)
-		begin_shared(s, k);
-	else
-		begin(s, k, true);
+	begin(s, k, true);
 	if (k->verdict != UPLOAD_KEY_NEW)
 		give(s->keys, k);
 	return false;

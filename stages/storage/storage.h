@@ -109,8 +109,8 @@ struct store_class {
 	int (*key_read)(struct storage *st, struct key_record *r);
 	int (*key_write)(struct storage *st, struct key_record *r);
 	int (*key_remove)(struct storage *st, const struct key_record *r);
-	/* Tells what has become of an image of a record, as s3_image_fate(); NULL: an image that is
-	 * not stored is removed. */
+	/* Tells what has become of an image of a record, as s3_image_fate(). Files know only
+	 * S3_THERE and S3_ABSENT. */
 	int (*fate)(struct storage *st, const char *id, bool ends);
 	void (*key_sweep)(struct storage *st, unsigned shard, uint64_t before);
 };

@@ -108,6 +108,14 @@ static int key_remove(struct storage *st, const struct key_record *r)
 	return key_record_remove(st->files, r);
 }
 
+static int fate(struct storage *st, const char *id, bool ends)
+{
+	int has = storage_has(st, id);
+
+	(void)ends;
+	return has < 0 ? has : has ? S3_THERE : S3_ABSENT;
+}
+
 static void key_sweep(struct storage *st, unsigned shard, uint64_t before)
 {
 	key_record_sweep(st->files, shard, before);
@@ -126,5 +134,6 @@ const struct store_class store_of_files = {
 	.key_read = key_read,
 	.key_write = key_write,
 	.key_remove = key_remove,
+	.fate = fate,
 	.key_sweep = key_sweep,
 };

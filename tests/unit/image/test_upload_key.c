@@ -168,10 +168,11 @@ static void another_content_is_refused_at_once(void **state)
  */
 static void an_image_that_cannot_be_read_is_not_removed(void **state)
 {
-	static const struct store_class files = { .key_read = read_unsettled,
-		                                  .key_write = note_write,
-		                                  .read = look,
-		                                  .remove = count_removal };
+	const struct store_class files = { .key_read = read_unsettled,
+		                           .key_write = note_write,
+		                           .read = look,
+		                           .fate = store_of_files.fate,
+		                           .remove = count_removal };
 	struct image_service service = { .storage.class = &files, .keys = &keys };
 
 	(void)state;
