@@ -157,7 +157,10 @@ def _parts(results):
              "own speed, and only the costs of the scheduler and the kernel are there. Efficiency is "
              "the throughput over that of cores without any overhead, and slowdown the time of an "
              "event over its CPU time. Each round has another seed. A group has at most "
-             f"{simulation.THREADS_MAX} workers, so there are no results for more cores.",
+             f"{simulation.THREADS_MAX} workers, so there are no results for more cores. Layouts are "
+             "compared by ratios within a round, with intervals of 95 %. On nodes, an event whose data "
+             f"another node has needs {simulation.FAR_US} us more, a share of "
+             f"{100 * simulation.FAR_US / simulation.WORK_US:g} %: an assumption.",
              simulation.cores_table)):
         if results.of(kind):
             text.append(f"## {title}\n\n{words}\n\n{make(results)}\n")

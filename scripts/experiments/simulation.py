@@ -10,6 +10,7 @@ import json
 import math
 import os
 import subprocess
+import tempfile
 
 import quiet
 import run
@@ -144,12 +145,19 @@ MANY = (4, 16, 64, 128, 256)
 THREADS_MAX = 256
 MANY_WORKLOADS = {"saturated": 8, "load 0.5": 0.5, "load 0.8": 0.8, "load 0.95": 0.95}
 MANY_ROUNDS, MANY_REQUESTS = 20, 2000
+POLICY_ROUNDS = 4  # the policies are compared in the first ones, and the layouts in all
 SECONDS_MIN = 0.01  # of tests/bench/synthetic
-# drain in one group, and in replicas. Arrivals come from one thread, which has no time
-# for much smaller events.
-LAYOUT_CORES = 64
-LAYOUTS = {"shared": {}, "4 replicas": {"replicas": 4}, "16 replicas": {"replicas": 16},
-           "16 replicas that help": {"replicas": 16, "steal": 1}}
+SOURCE_CORES = 16  # for each thread from which events arrive: with less, they come late
+ONE_GROUP, HELP = "one group", " that help"
+# Layouts by cores, each beside one group of all of them.
+LAYOUTS = {2: ("2 replicas",), 8: ("2 replicas",),
+           16: ("2 replicas", "2 replicas that help", "2 parts", "2 groups"),
+           64: ("4 replicas", "8 replicas", "4 replicas that help"),
+           256: ("8 replicas", "8 replicas that help")}
+# The same on nodes, where an event that another node had needs more CPU time by an assumed FAR_US.
+NODES, FAR_US = {16: 2, 64: 4, 256: 8}, 20
+LAYOUT_POLICIES = "drain", "cohort"
+LAYOUT_WORKLOADS = "saturated", "load 0.5", "load 0.8"
 
 
 def _pools(cores):
@@ -160,12 +168,21 @@ def _pools(cores):
     return max(2, threads), pool
 
 
+def layouts(cores):
+    """Returns the names of the layouts, and of those to compare them with."""
+    nodes = f" on {NODES.get(cores)} nodes"
+    return {name: ONE_GROUP for name in LAYOUTS[cores]} | (
+        {f"{NODES[cores]} replicas{nodes}": ONE_GROUP + nodes} if cores in NODES else {})
+
+
 def cores_jobs(options, bench, number):
     costs = validated_costs()
-    cases = [(f"{policy}, {workload}", cores, policy, workload, {}) for policy in POLICIES
-             for cores in MANY for workload in MANY_WORKLOADS]
-    cases += [(f"{layout}, {workload}", LAYOUT_CORES, "drain", workload, more)
-              for layout, more in LAYOUTS.items() for workload in ("saturated", "load 0.8")]
+    cases = [(f"{policy}, {workload}", cores, policy, workload, "") for policy in POLICIES
+             for cores in MANY for workload in MANY_WORKLOADS if number < POLICY_ROUNDS]
+    cases += [(f"{policy}, {layout}, {workload}", cores, policy, workload, layout)
+              for policy in LAYOUT_POLICIES for cores in LAYOUTS
+              for layout in sorted({*layouts(cores), *layouts(cores).values()})
+              for workload in LAYOUT_WORKLOADS]
     return [Job("cores", name, each[0], number,
                 lambda each=each: _measure_many(costs, number, *each), 0.5)
             for name, *each in cases]
@@ -179,26 +196,59 @@ def validated_costs():
                 {}) if path.exists() else {}
 
 
-def _measure_many(costs, number, cores, policy, workload, more):
+def _layout_arguments(layout):
+    """Returns the arguments of tests/bench/synthetic and the settings of the world for a layout."""
+    count, *words = layout.split()
+    world = {"nodes": int(words[-2]), "far": 1000 * FAR_US} if "nodes" in words else {}
+    if count == "one":
+        return {}, world
+    kind = {"replicas": "replicas", "parts": "parts", "groups": "groups"}[words[0]]
+    more = {kind: 1 if kind == "groups" else int(count)}
+    return more | ({"steal": 1} if layout.endswith(HELP) else {}), world
+
+
+def _write_profile(file):
+    """Writes what the stages cost, as layout.profile."""
+    for stage in range(STAGES):
+        us = BOTTLENECK_US if stage == STAGES // 2 else IDLE_US
+        file.write(f"[stage.s{100 + stage}]\nservice_ns = {us * 1000}\nevents = 1\n"
+                   f"to_s{100 + (stage + 1) % STAGES} = 1\n")
+    file.flush()
+
+
+def _measure_many(costs, number, cores, policy, workload, layout):
     load, rate = MANY_WORKLOADS[workload], cores * 1e6 / WORK_US
-    words = arguments(policy, cores, load if isinstance(load, float) else load * cores,
-                      max(MANY_REQUESTS / rate, SECONDS_MIN), number + 1, _pools(cores), **more)
-    found, spent = virtual(words, cores, costs, skip=1)
+    is_open = isinstance(load, float)
+    more, world = _layout_arguments(layout) if layout else ({}, {})
+    more["sources"] = max(1, cores // SOURCE_CORES) if is_open else 0
+    with tempfile.NamedTemporaryFile("w") as profile:
+        if "parts" in more:
+            _write_profile(profile)
+            more["profile"] = profile.name
+        words = arguments(policy, cores, load if is_open else load * cores,
+                          max(MANY_REQUESTS / rate, SECONDS_MIN), number + 1, _pools(cores), **more)
+        found, spent = virtual(words, cores, costs, skip=1, **world)
     return {"policy": policy, "spent": spent, "efficiency": found["rounds_per_s"] / rate, **found}
 
 
 def cores_table(results):
-    """Returns tables of the policies on each number of cores, of the layouts, and of what the
-    scheduler costs on most cores."""
-    out = []
-    for names, cores in ((POLICIES, MANY), ([*LAYOUTS], (LAYOUT_CORES,))):
-        columns = [(count, workload, EFFICIENCY if workload == "saturated" else SLOWDOWN)
-                   for count in cores for workload in MANY_WORKLOADS
-                   if results.runs("cores", f"{names[0]}, {workload}", count)]
+    """Returns tables of the policies on each number of cores, of the layouts beside one group, and of
+    what the scheduler costs."""
+    columns = [(count, workload, EFFICIENCY if workload == "saturated" else SLOWDOWN)
+               for count in MANY for workload in MANY_WORKLOADS
+               if results.runs("cores", f"{POLICIES[0]}, {workload}", count)]
+    out = [markdown_table(
+        ["Virtual cores, policy",
+         *(f"{count}, {workload}, {key}" for count, workload, key in columns)],
+        [[name, *(_cores_cell(results, name, *each) for each in columns)] for name in POLICIES])]
+    rows_ = [[f"{count} cores, {policy}, {layout}", *(_layout_cell(
+        results, count, policy, layout, base, *column) for column in LAYOUT_COLUMNS)]
+             for count in LAYOUTS for policy in LAYOUT_POLICIES
+             for layout, base in layouts(count).items()
+             if results.runs("cores", f"{policy}, {layout}, saturated", count)]
+    if rows_:
         out.append(markdown_table(
-            ["Virtual cores, " + ("policy" if names is POLICIES else "layout of drain"),
-             *(f"{count}, {workload}, {key}" for count, workload, key in columns)],
-            [[name, *(_cores_cell(results, name, *each) for each in columns)] for name in names]))
+            ["Layout to one group", *(", ".join(column) for column in LAYOUT_COLUMNS)], rows_))
     columns = [(count, workload, key) for count in MANY[1:] for workload in ("load 0.5", "load 0.95")
                if results.runs("cores", f"{POLICIES[0]}, {workload}", count) for key in SPENT]
     out.append(markdown_table(
@@ -211,6 +261,8 @@ def cores_table(results):
 EFFICIENCY, SLOWDOWN = "efficiency", "p99 slowdown"
 SPENT = {"looks": ("look", "scan"), "contended words": ("line",),
          "waking": ("wake", "wake_send", "doze_wake", "doze_send", "context")}
+LAYOUT_COLUMNS = (("saturated", EFFICIENCY), ("load 0.5", SLOWDOWN), ("load 0.8", SLOWDOWN),
+                  ("load 0.5", "looks"), ("load 0.5", "contended words"))
 
 
 def _cores_figure(line, key):
@@ -223,3 +275,9 @@ def _cores_figure(line, key):
 def _cores_cell(results, name, cores, workload, key):
     runs = results.runs("cores", f"{name}, {workload}", cores)
     return r.spread([_cores_figure(line, key) for line in runs], 3 if key == EFFICIENCY else 1)
+
+
+def _layout_cell(results, cores, policy, layout, base, workload, key):
+    pairs_ = results.pairs(f"{policy}, {layout}, {workload}", f"{policy}, {base}, {workload}",
+                           cores, lambda line: _cores_figure(line, key), "cores")
+    return r.ratio_text(pairs_.interval()) if pairs_ else ""

@@ -26,9 +26,12 @@
  *   clocked=1      work is CPU time by the thread's clock, whatever speed the processor has
  *   rate=N         an open loop: N events arrive in a second, a Poisson process. At most EVENTS
  *                  are there, others are refused. Their work does not depend on the policy
+ *   sources=N      threads from which they arrive
  *   records=FILE   the CPU times of a round are those of a line, chosen at random: the last STAGES
  *                  numbers of each line, in microseconds. Other text before them is ignored
- *   replicas=N     layout replicate, events in turns; steal=1: workers help other replicas
+ *   replicas=N     layout replicate, by load; steal=1: workers help other replicas
+ *   parts=N        layout partition; profile=FILE: what the stages cost, as layout.profile
+ *   groups=1       the bottleneck is a group of its own, with THREADS workers as well
  * Prints one JSON object about SECONDS, after a warm-up of a quarter of that.
  *
  * The same program runs in virtual time: tests/world.
@@ -53,12 +56,14 @@
 #include "policy/policy.h"
 #include "sched/core/graph.h"
 #include "sched/core/push.h"
+#include "sched/core/replicas.h"
 #include "sched/core/runtime.h"
 #include "sched/core/trace.h"
 #include "sched/core/visit.h"
 #include "spin.h"
 
 #define EVENTS_MAX 4096
+#define SOURCES_MAX 64
 #define ROUNDS_MAX (1u << 20) /* of which the times are kept: the newest */
 #define LINE 64               /* bytes of a cache line */
 #define INTERVALS 20          /* of the measured time */
@@ -99,7 +104,7 @@ struct round {
 };
 
 static struct {
-	unsigned stages, bottleneck, replicas;
+	unsigned stages, bottleneck;
 	bool has_paths, is_random, is_clocked, is_open;
 	double mean_us[STAGE_COUNT_MAX], spins_per_us;
 	double *records; /* `stages` numbers each; NULL: CPU times have a distribution */
@@ -190,6 +195,7 @@ static void end_round(const struct item *item, uint64_t now_ns)
 static void leave(struct visit *v, struct item *item)
 {
 	end_round(item, clock_ns());
+	graph_replica_give(v->worker->group->graph, item->event.replica, 1);
 	visit_park(v, &item->event);
 	atomic_fetch_sub(&ring.live, 1);
 	queue_push(&ring.unused, item, 0);
@@ -290,10 +296,31 @@ struct setting {
 	bool is_passed;
 	double bottleneck_us, idle_us, seconds;
 	uint64_t random; /* seed; 0: CPU times are fixed */
-	uint64_t gate, quantum_us, table_kb, rate, replicas;
-	uint64_t paths, clocked, steal; /* 0 or 1 */
-	FILE *trace, *records;          /* NULL: none */
+	uint64_t gate, quantum_us, table_kb, rate, sources, replicas, parts;
+	uint64_t paths, clocked, steal, groups; /* 0 or 1 */
+	const char *profile;
+	FILE *trace, *records; /* NULL: none */
 };
+
+static void fill_layout(struct conf *conf, const struct setting *s)
+{
+	struct conf_group *bottleneck = &conf->group[0];
+
+	conf->layout.mode = s->replicas > 1 ? CONF_LAYOUT_REPLICATE
+	                    : s->parts > 1  ? CONF_LAYOUT_PARTITION
+	                                    : CONF_LAYOUT_SHARED;
+	conf->layout.replicas = s->replicas;
+	conf->layout.parts = s->parts;
+	if (s->profile)
+		snprintf(conf->layout.profile, sizeof conf->layout.profile, "%s", s->profile);
+	conf->experiment.steal = s->steal ? CONF_YES : CONF_NO;
+	conf->group_count = (unsigned)s->groups;
+	bottleneck->threads = s->threads;
+	snprintf(bottleneck->name, sizeof bottleneck->name, "bottleneck");
+	snprintf(bottleneck->stages, sizeof bottleneck->stages, "%s",
+	         graph_rows[ring.bottleneck].class->name);
+	snprintf(bottleneck->policy, sizeof bottleneck->policy, "%s", s->policy);
+}
 
 static void fill_conf(struct conf *conf, const struct setting *s)
 {
@@ -308,9 +335,7 @@ static void fill_conf(struct conf *conf, const struct setting *s)
 	                                          : 0; /* auto */
 	conf->experiment.service_events = s->gate;
 	conf->experiment.service_time_us = s->quantum_us;
-	conf->layout.mode = s->replicas > 1 ? CONF_LAYOUT_REPLICATE : CONF_LAYOUT_SHARED;
-	conf->layout.replicas = s->replicas;
-	conf->experiment.steal = s->steal ? CONF_YES : CONF_NO;
+	fill_layout(conf, s);
 	for (unsigned i = 0; i < STAGES_MAX; i++) {
 		bool is_queued = i < s->stages && (!s->is_passed || i == 0 ||
 		                                   i == ring.bottleneck || i + 1 == s->stages);
@@ -460,9 +485,9 @@ static void measure(struct graph *g, const struct setting *s)
 
 /* ---- arrivals ---- */
 
-static void begin_item(struct graph *g, struct item *item, uint64_t number, uint64_t now_ns)
+static void begin_item(struct graph *g, struct item *item, uint64_t now_ns)
 {
-	item->event.replica = (uint8_t)(number % ring.replicas);
+	item->event.replica = graph_replica_take(g, 1);
 	atomic_fetch_add(&ring.live, 1);
 	begin_round(item, now_ns);
 	stage_push(graph_stage(g, 0), 0, &item->event);
@@ -471,22 +496,23 @@ static void begin_item(struct graph *g, struct item *item, uint64_t number, uint
 struct generator {
 	struct graph *graph;
 	const struct setting *setting;
+	unsigned index;
 	pthread_t thread;
 };
 
-/* Lets events arrive until it is stopped. It runs before all other threads if it may, so that they
- * come when they are due. */
+/* Lets its share of the events arrive until it is stopped. It runs before all other threads if it
+ * may, so that they come when they are due. */
 static void *generate(void *arg)
 {
 	const struct generator *own = arg;
 	const struct setting *s = own->setting;
-	struct random gaps = random_stream(s->random, UINT64_MAX / 2);
+	struct random gaps = random_stream(s->random, UINT64_MAX / 2 - own->index);
 	double due_ns = (double)clock_ns();
 
 	syscall(SYS_prctl, PR_SET_TIMERSLACK, 1);
 	syscall(SYS_sched_setscheduler, 0, SCHED_FIFO, &(struct sched_param){ 50 });
-	for (uint64_t number = 0; !atomic_load(&ring.is_stopping); number++) {
-		due_ns -= log(uniform(&gaps)) * 1e9 / (double)s->rate;
+	for (uint64_t number = own->index; !atomic_load(&ring.is_stopping); number += s->sources) {
+		due_ns -= log(uniform(&gaps)) * 1e9 * (double)s->sources / (double)s->rate;
 		for (uint64_t now; (now = clock_ns()) < (uint64_t)due_ns;)
 			wait_ns((uint64_t)due_ns - now);
 		struct item *item = queue_try_pop(&ring.unused);
@@ -497,15 +523,15 @@ static void *generate(void *arg)
 		}
 		item->choice = random_stream(0, number);
 		item->random = random_stream(s->random, number);
-		begin_item(own->graph, item, number, (uint64_t)due_ns);
+		begin_item(own->graph, item, (uint64_t)due_ns);
 	}
 	return NULL;
 }
 
 /* Starts the events of a closed loop, or those that arrive. Returns false without memory. */
-static bool begin_arrivals(struct generator *own)
+static bool begin_arrivals(struct generator *sources, const struct setting *s, struct graph *g)
 {
-	const struct setting *s = own->setting;
+	bool is_done = true;
 
 	if (queue_init(&ring.unused, EVENTS_MAX) != 0)
 		return false;
@@ -518,16 +544,20 @@ static bool begin_arrivals(struct generator *own)
 		if (ring.is_open)
 			queue_push(&ring.unused, item, 0);
 		else
-			begin_item(own->graph, item, i, clock_ns());
+			begin_item(g, item, clock_ns());
 	}
-	return !ring.is_open || pthread_create(&own->thread, NULL, generate, own) == 0;
+	for (unsigned i = 0; ring.is_open && is_done && i < s->sources; i++) {
+		sources[i] = (struct generator){ .graph = g, .setting = s, .index = i };
+		is_done = pthread_create(&sources[i].thread, NULL, generate, &sources[i]) == 0;
+	}
+	return is_done;
 }
 
-static void end_arrivals(struct generator *own)
+static void end_arrivals(const struct generator *sources, const struct setting *s)
 {
 	atomic_store(&ring.is_stopping, true);
-	if (ring.is_open)
-		pthread_join(own->thread, NULL);
+	for (unsigned i = 0; ring.is_open && i < s->sources; i++)
+		pthread_join(sources[i].thread, NULL);
 	while (atomic_load(&ring.live))
 		wait_ns(NS_PER_MS);
 	while (queue_try_pop(&ring.unused))
@@ -572,7 +602,6 @@ static bool fill_ring(const struct setting *s)
 	ring.is_random = s->random > 0;
 	ring.is_clocked = s->clocked > 0;
 	ring.is_open = s->rate > 0;
-	ring.replicas = s->replicas > 1 ? (unsigned)s->replicas : 1;
 	ring.bottleneck = s->paths ? COMBINER : s->stages / 2;
 	ring.table_bytes = (size_t)s->table_kb << 10;
 	ring.table = calloc(s->stages, ring.table_bytes + 1);
@@ -589,7 +618,7 @@ static bool fill_ring(const struct setting *s)
 static int run(const struct setting *s)
 {
 	struct conf conf;
-	struct generator generator = { .setting = s };
+	struct generator sources[SOURCES_MAX];
 	struct graph *g;
 
 	if (!fill_ring(s))
@@ -599,11 +628,10 @@ static int run(const struct setting *s)
 		return EXIT_FAILURE;
 	if (s->trace && trace_start(g) != 0)
 		return EXIT_FAILURE;
-	generator.graph = g;
-	if (!begin_arrivals(&generator))
+	if (!begin_arrivals(sources, s, g))
 		return EXIT_FAILURE;
 	measure(g, s);
-	end_arrivals(&generator);
+	end_arrivals(sources, s);
 	print_times(PATH_COUNT, "kept", ",\"paths\":[{");
 	for (unsigned p = 0, count = s->paths ? PATH_COUNT : 1; p < count; p++)
 		print_times((enum path)p, "rounds", p + 1 < count ? "},{" : "}]}\n");
@@ -641,13 +669,20 @@ static bool take_option(const char *text, struct setting *s)
 		{ "table_kb=", 1, 1e4, &s->table_kb },
 		{ "clocked=", 1, 1, &s->clocked },
 		{ "rate=", 1, 1e7, &s->rate },
+		{ "sources=", 1, SOURCES_MAX, &s->sources },
 		{ "replicas=", 1, CONF_THREADS_MAX, &s->replicas },
 		{ "steal=", 1, 1, &s->steal },
+		{ "parts=", 1, STAGE_COUNT_MAX, &s->parts },
+		{ "groups=", 1, 1, &s->groups },
 	};
 	double value;
 
 	if (strncmp(text, "trace=", 6) == 0)
 		return (s->trace = fopen(text + 6, "wb"));
+	if (strncmp(text, "profile=", 8) == 0) {
+		s->profile = text + 8;
+		return true;
+	}
 	if (strncmp(text, "records=", 8) == 0)
 		return (s->records = fopen(text + 8, "r"));
 	for (size_t i = 0; i < COUNT_OF(options); i++) {
@@ -682,7 +717,8 @@ int main(int argc, char **argv)
 		             .events = (unsigned)value[4],
 		             .bottleneck_us = value[5],
 		             .idle_us = value[6],
-		             .seconds = value[7] };
+		             .seconds = value[7],
+		             .sources = 1 };
 
 	for (int i = 2 + (int)COUNT_OF(low); is_right && i < argc; i++)
 		is_right = take_option(argv[i], &s);

@@ -320,6 +320,8 @@ class Report:
             return [self.ratio_to_real(rows, key).figures() for key in VIRTUAL] + [None]
         if first.startswith("Virtual cores"):
             return [self.cores(name, title) for title in head[1:]]
+        if first == "Layout to one group":
+            return [self.layout(*name.split(", "), *title.split(", ")) for title in head[1:]]
         if first == "Threads":
             rows = self.of("threads", workload=int(name))
             return [spread([row["tasks_per_s"] for row in rows]),
@@ -397,11 +399,19 @@ class Report:
     def cores(self, name, title):
         """Returns the expected figures of a policy or layout on virtual cores."""
         cores, workload, key = title.split(", ")
-        rows = self.of("cores", f"{name}, {workload}", int(cores))
+        return spread([self.of_cores(row, key) for row in self.of("cores", f"{name}, {workload}",
+                                                                  int(cores))])
+
+    def of_cores(self, row, key):
         if key in SPENT:
-            return spread([sum(row["spent"][cost] for cost in SPENT[key]) / row["rounds"] * 8e5
-                           for row in rows])
-        return spread([row["efficiency" if key == "efficiency" else "slowdown_p99"] for row in rows])
+            return sum(row["spent"][cost] for cost in SPENT[key]) / row["rounds"] * 8e5
+        return row["efficiency" if key == "efficiency" else "slowdown_p99"]
+
+    def layout(self, cores, policy, layout, workload, key):
+        """Returns the expected ratio of a layout to one group on the same virtual cores."""
+        base = "one group" + layout[layout.index(" on "):] if " on " in layout else "one group"
+        return self.ratio(f"{policy}, {layout}, {workload}", f"{policy}, {base}, {workload}",
+                          lambda row: self.of_cores(row, key), "cores", int(cores.split()[0])).figures()
 
     def cell(self, rows, title):
         if title == "load of the heaviest part to the mean":

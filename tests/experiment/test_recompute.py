@@ -1,5 +1,6 @@
 """A second program agrees with each report, and finds each figure that is wrong."""
 
+import collections
 import functools
 import json
 import random
@@ -160,9 +161,11 @@ class Made:
         self.add("simulation", [f"{policy}, {name}" for policy in ("drain", "seda")
                                 for name in simulation.WORKLOADS], lambda _: {
             side: self.plain(*simulation.BOUNDS) for side in ("real", "virtual")}, 0)
-        for cores in simulation.MANY:
-            self.add("cores", [f"{name}, {workload}" for workload in simulation.MANY_WORKLOADS
-                               for name in (*simulation.POLICIES, *simulation.LAYOUTS)],
+        names = collections.defaultdict(list)
+        for each in simulation.cores_jobs(None, None, 0):
+            names[each.workload].append(each.name)
+        for cores in names:
+            self.add("cores", names[cores],
                      lambda _: {"efficiency": self.near(0.9), "slowdown_p99": self.near(5),
                                 "rounds": 2000, "spent": {
                                     cost: self.near(0.02) for cost in (

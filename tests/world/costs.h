@@ -30,6 +30,8 @@
 	X(away, 10, "of each us of a busy CPU, for the kernel and the host")        \
 	X(context, 3000, "from one thread to another on a CPU")                     \
 	X(line, 240, "a cache line from another core; 0: no core waits for one")    \
-	X(line_local, 3, "an atomic operation on such a line that is here already")
+	X(line_local, 3, "an atomic operation on such a line that is here already") \
+	X(near, 0, "an event that another core of the node had: an assumption")     \
+	X(far, 0, "the same of another node, with a memory or cache of its own")
 
 #endif

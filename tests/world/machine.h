@@ -37,7 +37,8 @@
 	X(skip, 0, "1: looks for work in vain are one step, until something is pushed") \
 	X(atomic, 0, "an atomic operation, where threads may be overtaken (atomics.c)") \
 	X(jitter, 0, "each cost is longer by a random time below this")                 \
-	X(pct, 0, "priorities: the mean number of steps between two changes")
+	X(pct, 0, "priorities: the mean number of steps between two changes")           \
+	X(nodes, 1, "sets of workers with a memory or a cache of their own")
 
 struct machine_setting {
 #define X(name, value, meaning) uint64_t name;

@@ -9,6 +9,7 @@
 #include "sched/core/push.h"
 #include "sched/core/runtime.h"
 #include "sched/core/stage_queue.h"
+#include "sched/core/visit.h"
 #include "sched/core/worker.h"
 #include "seam.h"
 
@@ -39,6 +40,46 @@ SEAM(bool, serve_stolen, struct worker *w)
 	CALLED(serve_stolen);
 	machine_pay(visit, 1);
 	return __real_serve_stolen(w);
+}
+
+/* ---- the data of events ---- */
+
+#define EVENTS 8192u /* more than tests/bench/synthetic.c has */
+static struct {
+	const struct event *event;
+	const struct worker *last; /* that handled it */
+} handled[EVENTS];
+
+static unsigned node_of(const struct worker *w)
+{
+	return w->index * (unsigned)machine.nodes / group_worker_count(w->group);
+}
+
+/* Waits for the data of an event that another worker has handled. An event that begins has none. */
+static void fetch(const struct worker *w, const struct event *ev, bool is_begin)
+{
+	size_t i = ((uintptr_t)ev >> 6) % EVENTS;
+
+	while (handled[i].event && handled[i].event != ev)
+		i = (i + 1) % EVENTS;
+	const struct worker *last = handled[i].last;
+
+	handled[i].event = ev;
+	handled[i].last = w;
+	if (!last || last == w || is_begin)
+		return;
+	if (node_of(last) == node_of(w))
+		machine_pay(near, 1);
+	else
+		machine_pay(far, 1);
+}
+
+SEAM(void, account_take, struct visit *v, struct event *const *batch, unsigned n)
+{
+	CALLED(account_take);
+	for (unsigned i = 0; i < n && machine_costs.near + machine_costs.far; i++)
+		fetch(v->worker, batch[i], v->stage->index == 0);
+	__real_account_take(v, batch, n);
 }
 
 /* ---- looking for work ---- */

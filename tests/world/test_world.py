@@ -93,6 +93,23 @@ def test_arrivals_and_work_do_not_depend_on_the_policy(tmp_path):
     assert max(seen) - min(seen) < 10 and 950 < min(seen) < 1050
 
 
+def test_arrivals_from_several_threads_are_as_many():
+    """At half load, in all layouts. The workers of each part and group are enough for it."""
+    for settings in ["sources=1"], ["sources=4"], ["sources=4", "replicas=2"], ["groups=1"]:
+        done = run(WORLD / "synthetic", "cohort", "5", "0", "8", "1", "4000", "100", "100", "0.5",
+                   "random=1", "rate=8000", *settings, cpus=8)
+        assert 3800 < int(re.search(r'"rounds":(\d+)', done.stdout)[1]) < 4200, settings
+        assert '"refused":0,' in done.stdout
+
+
+@pytest.mark.parametrize("settings, is_paid", [((), True), (("replicas=2",), False),
+                                               (("replicas=2", "steal=1"), True)])
+def test_an_event_waits_for_its_data_on_another_node(settings, is_paid):
+    done = run(WORLD / "synthetic", "cohort", "5", "0", "4", "1", "6", "100", "50", "0.1",
+               "random=1", *settings, cpus=4, nodes=2, far=1000, report=1)
+    assert (float(re.search(r"^cost far \S+ (\S+)", done.stderr, re.M)[1]) > 0) == is_paid
+
+
 def seams():
     sources = "".join(path.read_text() for path in ROOT.glob("tests/world/seams_*.c"))
     return set(re.findall(r"^SEAM\([^,]*,\s*(\w+),", sources, re.M))
