@@ -34,8 +34,9 @@ def files_max():
 
 def connections(rate, seconds, target_s):
     """Returns a number of connections with which every due request is sent: those of the admitted,
-    for as long as they may take, and those that are refused meanwhile."""
-    return min(files_max(), max(256, int(rate * min(seconds, 4 * target_s + 1))))
+    for as long as they may take, and those that are refused meanwhile. They are fewer than the
+    daemon may have: above nine tenths it closes idle ones, and who sends just then is reset."""
+    return min(int(0.85 * files_max()), max(256, int(rate * min(seconds, 4 * target_s + 1))))
 
 
 class ResidentMemory:
