@@ -46,7 +46,7 @@ DARKROOM_CPPFLAGS := -D_GNU_SOURCE $(addprefix -iquote ,src stages loadgen) -isy
 DARKROOM_CFLAGS := -std=c11 -pthread $(OPT) $(HARDEN) $(WARN) $(SANFLAGS) $(if $(COVERAGE),-mllvm -runtime-counter-relocation) \
                    $(CFLAGS)
 DARKROOM_LDFLAGS := -pthread -Wl,-z,relro,-z,now $(if $(cet),$(shadow_stacks)) $(SANFLAGS) $(LDFLAGS)
-LIBS := -ljpeg -levent_core -lhwloc -lseccomp -lnettle -lxxhash -lm -lpthread $(LDLIBS)
+LIBS := -ljpeg -levent_core -lhwloc -liniparser -lseccomp -lnettle -lxxhash -lm -lpthread $(LDLIBS)
 
 # Sources are at most two folders deep.
 DECODE_SRC := $(sort $(wildcard stages/jail/decode/*.c))

@@ -1,18 +1,24 @@
 /*
  * conf_source.c - the list of settings: those of an INI file, those of -o, and their places.
  *
- * A fault of one line is reported with its place, and the lines behind it are read, too. Main
- * thread.
+ * iniparser 4.1 reports neither line numbers nor duplicates, stops at the first long line and cuts
+ * values at ';' and '#'. So a scan finds the place of every line and reports its problems. It
+ * copies the good lines to a file in memory, which iniparser loads: both see the same bytes even if
+ * the path is a pipe or the file changes. Main thread.
  */
 #include "conf_source.h"
 
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <iniparser/iniparser.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/check.h"
 #include "base/opener.h"
@@ -20,7 +26,7 @@
 
 #define QUOTED_MAX 80 /* bytes of a value in a message; longer ones are cut */
 #define FILE_BYTES_MAX ((size_t)1 << 20)
-#define LINE_BYTES_MAX 1000
+#define LINE_BYTES_MAX 1000 /* iniparser reads lines of up to 1022 */
 
 /* ---- the list ---- */
 
@@ -55,39 +61,42 @@ static char *lower_copy(const char *name, size_t length)
 	return copy;
 }
 
-static void setting_free(const struct conf_setting *at)
+/* Appends a setting with lower-case copies of the names; key NULL: a section's head. The caller
+ * fills in value and place. NULL: no memory. */
+static struct conf_setting *append(struct conf_source *s, const char *section,
+                                   size_t section_length, const char *key, size_t key_length)
 {
-	free(at->section);
-	free(at->key);
-	free(at->value);
-}
+	struct conf_setting *at;
 
-/* Appends a setting, and owns its names and value, of which none may be NULL for want of memory.
- * Returns NULL if there is none. */
-static struct conf_setting *append(struct conf_source *s, const struct conf_setting *at,
-                                   bool has_key)
-{
-	bool is_complete = at->section && (!has_key || (at->key && at->value));
-
-	if (is_complete && s->count == s->capacity) {
+	if (s->count == s->capacity) {
 		size_t capacity = s->capacity ? s->capacity * 2 : 64;
 		struct conf_setting *grown = reallocarray(s->setting, capacity, sizeof *grown);
 
-		is_complete = grown;
-		s->setting = grown ? grown : s->setting;
-		s->capacity = grown ? capacity : s->capacity;
+		if (!grown)
+			return NULL;
+		s->setting = grown;
+		s->capacity = capacity;
 	}
-	if (!is_complete) {
-		setting_free(at);
+	at = &s->setting[s->count];
+	*at = (struct conf_setting){ .section = lower_copy(section, section_length) };
+	if (key)
+		at->key = lower_copy(key, key_length);
+	if (!at->section || (key && !at->key)) {
+		free(at->section);
+		free(at->key);
 		return NULL;
 	}
-	s->setting[s->count] = *at;
-	return &s->setting[s->count++];
+	s->count++;
+	return at;
 }
 
 static void drop_newest(struct conf_source *s)
 {
-	setting_free(&s->setting[--s->count]);
+	struct conf_setting *at = &s->setting[--s->count];
+
+	free(at->section);
+	free(at->key);
+	free(at->value);
 }
 
 void conf_source_fini(struct conf_source *s)
@@ -181,6 +190,7 @@ void conf_source_report(const struct conf_source *s, const struct conf_setting *
 struct scan {
 	struct conf_source *source;
 	struct text *errors;
+	FILE *good;          /* the lines without a problem, for iniparser */
 	const char *section; /* the current one, borrowed from its head; NULL before the first */
 	bool is_lost; /* the last section line was wrong: the keys below it belong to no section */
 	unsigned line;
@@ -243,14 +253,13 @@ static void scan_section(struct scan *scan, const char *line)
 		problem_at(scan, line, fault);
 		return;
 	}
-	const struct conf_setting named = { .section = lower_copy(name, length),
-		                            .line = scan->line };
-	const struct conf_setting *head = append(scan->source, &named, false);
+	struct conf_setting *head = append(scan->source, name, length, NULL, 0);
 
 	if (!head) {
 		scan->err = -ENOMEM;
 		return;
 	}
+	head->line = scan->line;
 	scan->section = head->section;
 	scan->is_lost = false;
 	const struct conf_setting *earlier = find_earlier(scan->source, head);
@@ -258,31 +267,30 @@ static void scan_section(struct scan *scan, const char *line)
 	if (earlier)
 		problem(scan, "duplicate section [%s], first on line %u", head->section,
 		        earlier->line);
+	fprintf(scan->good, "[%s]\n", head->section);
 }
 
-/* Returns the fault of the text behind the '=', or NULL with the value in *value and *length: what
- * is between quotation marks, or what precedes a comment. */
-static const char *value_fault(const char *text, const char **value, size_t *length)
+/* Returns the fault of a value that iniparser would misread without a message, or NULL. */
+static const char *value_fault(const char *value)
 {
-	if (*text == '"' || *text == '\'') {
-		const char *close = strchr(text + 1, *text);
+	if (*value == '"' || *value == '\'') {
+		const char *close = strchr(value + 1, *value);
 
 		if (!close)
 			return "the quotation mark is not closed";
-		*value = text + 1;
-		*length = (size_t)(close - *value);
 		return is_end_or_comment(close + 1)
 		               ? NULL
 		               : "expected nothing but a comment after the closing quotation mark";
 	}
-	const char *end = text + strcspn(text, ";#");
-
-	*value = text;
-	*length = trimmed(text, end);
-	if (!*end || end == text || isspace((unsigned char)end[-1]))
-		return NULL;
-	return "expected double quotation marks around a value with ';' or '#', or a space before a "
-	       "comment";
+	for (const char *c = value; *c; c++) {
+		if (*c != ';' && *c != '#')
+			continue;
+		if (c == value || isspace((unsigned char)c[-1]))
+			return NULL;
+		return "expected double quotation marks around a value with ';' or '#', or a space "
+		       "before a comment";
+	}
+	return NULL;
 }
 
 /* Returns the fault of a key's line, or NULL with the length of the key in *length. */
@@ -300,36 +308,36 @@ static const char *key_fault(const char *line, size_t *length)
 
 static void scan_key(struct scan *scan, const char *line)
 {
-	size_t length, value_length;
-	const char *fault = key_fault(line, &length), *value;
+	size_t length;
+	const char *fault = key_fault(line, &length);
 
 	if (!fault && scan->is_lost)
 		return;
 	if (!fault && !scan->section)
 		fault = "expected a [SECTION] before the first key";
 	if (!fault)
-		fault = value_fault(skip_space(strchr(line, '=') + 1), &value, &value_length);
+		fault = value_fault(skip_space(strchr(line, '=') + 1));
 	if (fault) {
 		problem_at(scan, line, fault);
 		return;
 	}
-	const struct conf_setting named = { .section = strdup(scan->section),
-		                            .key = lower_copy(line, length),
-		                            .value = strndup(value, value_length),
-		                            .line = scan->line };
-	const struct conf_setting *at = append(scan->source, &named, true);
+	struct conf_setting *at =
+		append(scan->source, scan->section, strlen(scan->section), line, length);
 
 	if (!at) {
 		scan->err = -ENOMEM;
 		return;
 	}
+	at->line = scan->line;
 	const struct conf_setting *earlier = find_earlier(scan->source, at);
 
 	if (earlier) {
 		problem(scan, "duplicate key %s.%s, first on line %u", at->section, at->key,
 		        earlier->line);
 		drop_newest(scan->source);
+		return;
 	}
+	fprintf(scan->good, "%s\n", line);
 }
 
 static void scan_line(struct scan *scan, const char *bytes, size_t length)
@@ -379,6 +387,66 @@ static void scan_file(struct scan *scan, const char *data, size_t size)
 	}
 }
 
+/* Suppresses the messages of iniparser: the scan has reported every problem. */
+__attribute__((format(printf, 1, 2))) static int keep_quiet(const char *format, ...)
+{
+	(void)format;
+	return 0;
+}
+
+/* Loads a file in memory with iniparser, which takes paths only. NULL: errno has the reason. */
+static dictionary *load_dictionary(FILE *good)
+{
+	char path[32];
+
+	if (fflush(good) || ferror(good))
+		return NULL;
+	snprintf(path, sizeof path, "/proc/self/fd/%d", fileno(good));
+	iniparser_set_error_callback(keep_quiet);
+	errno = ENOMEM; /* unless the call has another reason */
+	return iniparser_load(path);
+}
+
+/* Gives every key of the scan its value. 0 or -errno. */
+static int take_values(struct conf_source *s, FILE *good)
+{
+	dictionary *values = load_dictionary(good);
+	int err = values ? 0 : -errno;
+
+	for (size_t i = 0; i < s->count && !err; i++) {
+		struct conf_setting *at = &s->setting[i];
+		char name[2 * LINE_BYTES_MAX + 2];
+
+		if (!at->key)
+			continue;
+		snprintf(name, sizeof name, "%s:%s", at->section, at->key);
+		at->value = strdup(iniparser_getstring(values, name, ""));
+		if (!at->value)
+			err = -ENOMEM;
+	}
+	if (values)
+		iniparser_freedict(values);
+	return err;
+}
+
+/* A file in memory, or NULL with the reason in errno. The first call makes it and later calls use
+ * it again: the sandbox forbids another. */
+static FILE *open_memory(void)
+{
+	static int memory = -1;
+
+	if (memory < 0)
+		memory = memfd_create("darkroom-conf", MFD_CLOEXEC);
+	if (memory < 0 || ftruncate(memory, 0) || lseek(memory, 0, SEEK_SET))
+		return NULL;
+	int fd = fcntl(memory, F_DUPFD_CLOEXEC, 0);
+	FILE *f = fd < 0 ? NULL : fdopen(fd, "w+");
+
+	if (fd >= 0 && !f)
+		close(fd);
+	return f;
+}
+
 /* Appends the settings of the file at s->path. Returns as conf_source_read(). */
 static int read_file(struct conf_source *s, struct text *errors)
 {
@@ -388,15 +456,19 @@ static int read_file(struct conf_source *s, struct text *errors)
 		data ? opener_read(s->path, OPENER_READ, data, FILE_BYTES_MAX + 1, NULL) : -ENOMEM;
 	int err = size < 0 ? (int)size : (size_t)size > FILE_BYTES_MAX ? -EFBIG : 0;
 
-	if (!err)
+	if (!err && !(scan.good = open_memory()))
+		err = -errno;
+	if (!err) {
 		scan_file(&scan, data, (size_t)size);
-	if (scan.err == -ENOMEM)
-		err = -ENOMEM;
+		err = scan.err == -ENOMEM ? -ENOMEM : take_values(s, scan.good);
+	}
 	if (err == -EFBIG)
 		text_printf(errors, "%s: more than %zu bytes: not a configuration file\n", s->path,
 		            FILE_BYTES_MAX);
 	else if (err)
 		text_printf(errors, "%s: cannot be read: %s\n", s->path, strerror(-err));
+	if (scan.good)
+		fclose(scan.good);
 	free(data);
 	return err ? err : scan.err;
 }
@@ -421,16 +493,17 @@ static int add_override(struct conf_source *s, const char *text, struct text *er
 			errors,
 			"%s%s: expected a variant's name in lower case: it becomes part of URLs\n",
 			s->override_lead, text);
+	struct conf_setting *at = append(s, section, section_length, dot + 1, key_length);
 	const char *value = skip_space(equals + 1);
-	const struct conf_setting named = { .section = lower_copy(section, section_length),
-		                            .key = lower_copy(dot + 1, key_length),
-		                            .value = strndup(value,
-		                                             trimmed(value, value + strlen(value))),
-		                            .override = text };
-	struct conf_setting *at = append(s, &named, true);
 
 	if (!at)
 		return -ENOMEM;
+	at->override = text;
+	at->value = strndup(value, trimmed(value, value + strlen(value)));
+	if (!at->value) {
+		drop_newest(s);
+		return -ENOMEM;
+	}
 	/* It replaces an earlier one in its position, which orders the variants. */
 	const struct conf_setting *earlier = find_earlier(s, at);
 
