@@ -14,6 +14,7 @@
 #include "pixel/decoder.h"
 
 #define SCANS_MAX 100
+#define PIXELS_MAX (1 << 20) /* the daemon refuses pictures whose memory was not reserved */
 #define ROWS_AT_ONCE 3
 
 struct result {
@@ -27,7 +28,8 @@ static struct result decode(const uint8_t *jpeg, size_t size, int dct_size, bool
 	struct result r = { 0 };
 
 	assert(d);
-	r.is_open = decoder_open(d, jpeg, size) == DECODER_MORE;
+	r.is_open = decoder_open(d, jpeg, size) == DECODER_MORE &&
+	            (uint64_t)d->in.image_width * d->in.image_height <= PIXELS_MAX;
 	if (r.is_open) {
 		if (by_libjpeg)
 			decoder_use_libjpeg(d);
