@@ -137,9 +137,6 @@ int topology_new(struct topology **out)
 		topology_free(t);
 		return err;
 	}
-	if (!topology_is_here(t))
-		log_notice("topology: hwloc describes another machine; "
-		           "workers are not bound to cores");
 	*out = t;
 	return 0;
 }
