@@ -85,8 +85,9 @@ static void call_more(int act, const struct codec_job *job)
 	struct itimerval never = { 0 };
 	struct sigaction ignore = { .sa_handler = SIG_IGN };
 
-	if (act == 12)
-		(void)mmap(NULL, 1 << 20, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (act == 12 &&
+	    mmap(NULL, 1 << 20, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED)
+		_exit(1);
 	if (act == 13)
 		mprotect(job->sum, 4096, PROT_READ | PROT_EXEC);
 	if (act == 14)

@@ -14,13 +14,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "jail/decode/arena.h"
 #include "jail/decode/codec.h"
 #include "pixel/decoder.h"
 
 #define FORMATS (1U << FILE_PNG | 1U << FILE_WEBP | 1U << FILE_AVIF)
 #define FILE_BYTES_MAX ((size_t)64 << 20)
-#define ARENA_BYTES (UINT64_C(3) << 30)
 #define CPU_MS 60000
 /* The defaults of limits.pixels and limits.pixels_progressive. */
 #define PIXELS_MAX 200000000
@@ -119,8 +117,6 @@ int main(int argc, char **argv)
 		errx(2, "usage: planes PROGRAM <NAMES");
 	if (jail_start(argv[1], FORMATS, 2) || codec_load(FORMATS) != FORMATS)
 		errx(1, "a library is missing");
-	if (!arena_grow(ARENA_BYTES)) /* malloc() of this program is that of the codecs */
-		errx(1, "no memory");
 	while (fgets(name, sizeof name, stdin)) {
 		name[strcspn(name, "\n")] = '\0';
 		FILE *in = fopen(name, "rb");

@@ -5,10 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "arena.h"
 #include "jail/file_header.h"
-
-#define TINY_ARENA (UINT64_C(8) << 20) /* of a small picture that is encoded */
 
 /* Files of one pixel, as Pillow writes them, and the boxes of an AVIF that are read. */
 static const char tiny_png[] = "\x89PNG\x0d\x0a\x1a\x0a"
@@ -96,7 +93,7 @@ static bool can_encode(const struct codec *codec)
 		                        .extra_max = sizeof file };
 	struct codec_job job = { .request = &q, .source = grey, .planes = file };
 
-	return arena_grow(TINY_ARENA) && codec->encode(&job) == JAIL_DECODED;
+	return codec->encode(&job) == JAIL_DECODED;
 }
 
 uint32_t codec_load(uint32_t wanted)

@@ -6,14 +6,16 @@
  * loads the libraries, keeps one child ready for each slot, and ends those that the daemon names.
  * It never reads a byte of an upload, and it has no file, configuration or secret. A child decodes
  * one picture and ends. While it does, it can read its socket, write it and exit, by its filter of
- * system calls.
+ * system calls. Its memory is taken before that: a call for more fails.
  *
  * usage: darkroom-decode SLOTS FORMATS [zygote], with the descriptors of jail_protocol.h
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <malloc.h>
 #include <poll.h>
 #include <signal.h>
 #include <stddef.h>
@@ -27,7 +29,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "arena.h"
 #include "base/check.h"
 #include "base/fd_message.h"
 #include "codec.h"
@@ -49,8 +50,9 @@
 
 /* ---- filters of system calls ---- */
 
-/* Kills the process at any call but these. Returns whether that is possible. */
-static bool allow_only(const long *calls, unsigned count)
+/* Kills the process at any call but these. The last ones find no more memory: brk, which returns an
+ * address, and mmap. Returns whether that is possible. */
+static bool allow_only(const long *calls, unsigned count, unsigned failing)
 {
 	struct sock_filter code[2 * CALLS_MAX + 5];
 	unsigned short n = 0;
@@ -64,7 +66,10 @@ static bool allow_only(const long *calls, unsigned count)
 	for (unsigned i = 0; i < count && i < CALLS_MAX; i++) {
 		code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K,
 		                                         (uint32_t)calls[i], 0, 1);
-		code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+		uint32_t error = SECCOMP_RET_ERRNO | (calls[i] == SYS_brk ? 0 : ENOMEM);
+
+		code[n++] = (struct sock_filter)BPF_STMT(
+			BPF_RET | BPF_K, i + failing < count ? SECCOMP_RET_ALLOW : error);
 	}
 	code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
 	const struct sock_fprog program = { .len = n, .filter = code };
@@ -76,24 +81,47 @@ static bool allow_only(const long *calls, unsigned count)
 static bool lock_zygote(void)
 {
 	static const long calls[] = {
-		SYS_clone,     SYS_wait4,    SYS_socketpair,      SYS_sendmsg,        SYS_kill,
-		SYS_fallocate, SYS_close,    SYS_close_range,     SYS_dup3,           SYS_mmap,
-		SYS_munmap,    SYS_mprotect, SYS_madvise,         SYS_prctl,          SYS_prlimit64,
-		SYS_setitimer, SYS_getppid,  SYS_set_robust_list, SYS_rt_sigprocmask, SYS_read,
-		SYS_write,     SYS_exit,     SYS_exit_group,
+		SYS_clone,          SYS_wait4,       SYS_socketpair,
+		SYS_sendmsg,        SYS_kill,        SYS_fallocate,
+		SYS_close,          SYS_close_range, SYS_dup3,
+		SYS_mmap,           SYS_munmap,      SYS_mprotect,
+		SYS_madvise,        SYS_prctl,       SYS_prlimit64,
+		SYS_setitimer,      SYS_getppid,     SYS_set_robust_list,
+		SYS_rt_sigprocmask, SYS_read,        SYS_write,
+		SYS_exit,           SYS_exit_group,  SYS_brk,
 	};
 
-	return allow_only(calls, COUNT_OF(calls));
+	return allow_only(calls, COUNT_OF(calls), 0);
 }
 
 static bool lock_child(void)
 {
-	static const long calls[] = { SYS_read, SYS_write, SYS_exit, SYS_exit_group };
+	static const long calls[] = {
+		SYS_read, SYS_write, SYS_exit, SYS_exit_group, SYS_brk, SYS_mmap,
+	};
 
 #ifdef PR_SET_TSC /* no clock: what a decoder measures may tell about other processes */
 	prctl(PR_SET_TSC, PR_TSC_SIGSEGV, 0, 0, 0);
 #endif
-	return allow_only(calls, COUNT_OF(calls));
+	return allow_only(calls, COUNT_OF(calls), 2);
+}
+
+/* ---- memory ---- */
+
+/* malloc() has one range of addresses, and gives none back to the kernel. */
+static bool keep_memory(void)
+{
+	return mallopt(M_MMAP_MAX, 0) && mallopt(M_TRIM_THRESHOLD, -1) && mallopt(M_TOP_PAD, 0);
+}
+
+/* Makes malloc() take this much from the kernel, which gives no more behind the filter. */
+static bool take_memory(uint64_t bytes)
+{
+	void *volatile all = malloc(bytes);
+	bool is_there = all;
+
+	free(all);
+	return is_there;
 }
 
 /* ---- a child ---- */
@@ -136,7 +164,7 @@ static bool prepare(const struct jail_request *q, int slot, struct codec_job *jo
 	job->planes = map(slot, at, jail_used_bytes(q) - at, PROT_READ | PROT_WRITE);
 	close(slot);
 	/* The signal of the timer ends the process. Nothing can change that behind the filter. */
-	return job->source && job->planes && arena_grow(q->arena_bytes) &&
+	return job->source && job->planes && take_memory(q->arena_bytes) &&
 	       setitimer(ITIMER_PROF, &cpu, NULL) == 0 && lock_child();
 }
 
@@ -155,9 +183,12 @@ _Noreturn static void decode_one(void)
 
 	if (read(0, &q, sizeof q) != sizeof q)
 		_exit(EXIT_FAILURE);
-	enum jail_status status = prepare(&q, 1, &job) ? codec_run(&job) : JAIL_BUSY;
+	bool is_prepared = prepare(&q, 1, &job);
 
-	if (status == JAIL_DAMAGED && arena_has_failed())
+	errno = 0;
+	enum jail_status status = is_prepared ? codec_run(&job) : JAIL_BUSY;
+
+	if (status == JAIL_DAMAGED && errno == ENOMEM)
 		status = JAIL_NO_MEMORY;
 	const struct jail_reply r = { .status = status,
 		                      .width = job.size_read[0],
@@ -325,7 +356,7 @@ int main(int argc, char **argv)
 	signal(SIGPROF, SIG_DFL);
 	signal(SIGCHLD, SIG_DFL);
 	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || !keep_memory())
 		return EXIT_FAILURE;
 	return argc > 3 ? run_zygote(slots, (uint32_t)strtoul(argv[2], NULL, 10))
 	                : keep_zygote(argv[1], argv[2]);
