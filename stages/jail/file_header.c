@@ -214,7 +214,7 @@ void file_header_read(struct file_header *h, const uint8_t *data, size_t size)
 		h->width = h->height = 0;
 }
 
-/* The arena rounds a block up by a quarter at most. */
+/* Blocks have heads, and gaps between them. */
 static uint64_t blocks(uint64_t bytes)
 {
 	return bytes + bytes / 4;
@@ -233,9 +233,13 @@ uint64_t file_header_memory(const struct file_header *h, uint32_t plane_width,
 		       2 * blocks(file_header_icc_max(h));
 	if (h->format == FILE_AVIF) /* the samples, without and with their grain; tables */
 		return fixed + AVIF_BYTES + blocks(rows + 2 * h->held_bytes);
-	/* Output of the library; the pixels of a lossless file; alpha and its own lossless file. */
-	return fixed + blocks(2 * rows + plane * channels + (h->is_whole ? area * 4 : 0) +
-	                      (h->has_alpha ? area * 5 : 0));
+	/* The pixels of a lossless file, or alpha and its own lossless file; output of the library,
+	 * which is not reduced with alpha. */
+	return fixed + blocks(2 * rows + plane * channels +
+	                      area * (h->is_whole    ? 4U
+	                              : h->has_alpha ? 5U
+	                                             : 0U) +
+	                      area * (h->has_alpha ? 4U : 0U));
 }
 
 size_t file_header_icc_max(const struct file_header *h)

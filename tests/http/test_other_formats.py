@@ -140,6 +140,17 @@ def test_transparent_parts_are_on_the_background(start):
         assert np.abs(pixel.astype(int) - (0x20, 0x60, 0xA0)).max() <= 3
 
 
+def test_hidden_colours_do_not_show_at_edges(daemon):
+    """Stripes of white beside stripes that are transparent and black, on white: all is white, also
+    where a pixel of the variant has both."""
+    pixels = np.zeros((1200, 2400, 4), np.uint8)
+    pixels[:, np.arange(2400) // 8 % 2 == 0] = 255
+    image = Image.fromarray(pixels)
+    for data in (saved(image, "PNG"), saved(image, "WEBP", lossless=True, exact=True),
+                 saved(image, "WEBP", quality=100, exact=True)):
+        assert np.asarray(fetched(daemon, data)).min() > 240
+
+
 @pytest.mark.parametrize("size", [(1, 1), (1, 700), (900, 1), (17, 3), (3001, 2)])
 def test_odd_sizes(daemon, size):
     image = PHOTO.resize(size)

@@ -1,5 +1,5 @@
-/* codec_webp.c - libwebp, which reduces by itself: a lossy file needs no picture of full size. Also
- * encodes. */
+/* codec_webp.c - libwebp, which reduces by itself: a lossy file needs no picture of full size. With
+ * alpha it would mix the colours of pixels that are hidden with others. Also encodes. */
 #include "codec.h"
 
 #include <string.h>
@@ -29,7 +29,7 @@ static bool begin(struct codec_job *job, WebPDecoderConfig *config)
 	    config->input.has_animation ||
 	    !codec_is_size(job, (uint32_t)config->input.width, (uint32_t)config->input.height))
 		return false;
-	config->options.use_scaling = q->reduce > 1;
+	config->options.use_scaling = q->reduce > 1 && !config->input.has_alpha;
 	config->options.scaled_width = (int)jail_plane_side(q->width, q->reduce);
 	config->options.scaled_height = (int)jail_plane_side(q->height, q->reduce);
 	config->output.colorspace = config->input.has_alpha ? MODE_RGBA : MODE_RGB;
@@ -44,8 +44,12 @@ enum jail_status codec_webp(struct codec_job *job)
 	size_t bytes = q->source_bytes;
 	int given = 0;
 
-	if (!begin(job, &config) || !codec_rows_begin(job, jail_plane_side(q->width, q->reduce),
-	                                              config.input.has_alpha ? 4 : 3, 1))
+	if (!begin(job, &config))
+		return JAIL_DAMAGED;
+	uint32_t reduced = config.options.use_scaling ? q->reduce : 1;
+
+	if (!codec_rows_begin(job, jail_plane_side(q->width, reduced),
+	                      config.input.has_alpha ? 4 : 3, q->reduce / reduced))
 		return JAIL_DAMAGED;
 	WebPIDecoder *decoder = lib.IDecode(NULL, 0, &config);
 
@@ -60,8 +64,7 @@ enum jail_status codec_webp(struct codec_job *job)
 			codec_row(job, p + (ptrdiff_t)given * stride);
 		/* The pixels of the file: codec_row() has counted those of the planes. */
 		codec_count(job,
-		            (uint64_t)(given - before) * job->width * (q->reduce * q->reduce - 1) +
-		                    1);
+		            (uint64_t)(given - before) * job->width * (reduced * reduced - 1) + 1);
 	}
 	return code == VP8_STATUS_OK && codec_rows_end(job) ? JAIL_DECODED : JAIL_DAMAGED;
 }
