@@ -15,11 +15,10 @@ from darkroom import eventually, slow
 CHROMIUM = shutil.which("chromium")
 
 
-class Page:
-    """One tab. width and height are CSS pixels."""
+class Browser:
+    """profile: a directory for its files."""
 
-    def __init__(self, profile, width=1280, height=900, dark=False, phone=False):
-        self.profile = profile
+    def __init__(self, profile):
         ours, theirs = os.pipe(), os.pipe()  # it reads ours[0], and writes theirs[1]
         script = f'exec "$@" 3<&{ours[0]} 4>&{theirs[1]}'
         self.process = subprocess.Popen(
@@ -33,18 +32,8 @@ class Page:
         os.close(theirs[1])
         self.to, self.answers = os.fdopen(ours[1], "wb", 0), os.fdopen(theirs[0], "rb")
         self.ids, self.results, self.changed = itertools.count(1), {}, threading.Condition()
-        self.errors, self.requests, self.choosers = [], [], []
-        self.session = self.dialog = None
+        self.pages = {}  # by session
         threading.Thread(target=self._read, daemon=True).start()
-        target = self.call("Target.createTarget", url="about:blank")["targetId"]
-        self.session = self.call("Target.attachToTarget", targetId=target,
-                                 flatten=True)["sessionId"]
-        for domain in ("Page", "Runtime", "Network", "Log", "DOM"):
-            self.call(f"{domain}.enable")
-        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height,
-                  deviceScaleFactor=1, mobile=phone)
-        self.call("Emulation.setEmulatedMedia", features=[
-            {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
 
     def __enter__(self):
         return self
@@ -68,12 +57,63 @@ class Page:
             self.changed.notify_all()
 
     def _take(self, message):
-        method, values = message.get("method"), message.get("params", {})
         if "id" in message:
             with self.changed:
                 self.results[message["id"]] = message
                 self.changed.notify_all()
-        elif method == "Runtime.exceptionThrown":
+        elif message.get("sessionId") in self.pages:
+            self.pages[message["sessionId"]].take(message["method"], message["params"])
+
+    def send(self, method, session, values):
+        number = next(self.ids)
+        message = {"id": number, "method": method, "params": values}
+        if session:
+            message["sessionId"] = session
+        self.to.write(json.dumps(message).encode() + b"\0")
+        return number
+
+    def call(self, method, session=None, **values):
+        number = self.send(method, session, values)
+        with self.changed:
+            assert self.changed.wait_for(lambda: {number, 0} & self.results.keys(), slow(30)), method
+            answer = self.results.pop(number)
+        assert "error" not in answer, (method, answer)
+        return answer["result"]
+
+
+class Page:
+    """One tab, which shares neither cookies nor storage with others. width and height are CSS
+    pixels."""
+
+    def __init__(self, browser, width=1280, height=900, dark=False, phone=False):
+        self.browser = browser
+        self.errors, self.requests, self.choosers = [], [], []
+        self.dialog = None
+        self.context = browser.call("Target.createBrowserContext")["browserContextId"]
+        target = browser.call("Target.createTarget", url="about:blank",
+                              browserContextId=self.context)["targetId"]
+        self.session = browser.call("Target.attachToTarget", targetId=target,
+                                    flatten=True)["sessionId"]
+        browser.pages[self.session] = self
+        for domain in ("Page", "Runtime", "Network", "Log", "DOM"):
+            self.call(f"{domain}.enable")
+        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height,
+                  deviceScaleFactor=1, mobile=phone)
+        self.call("Emulation.setEmulatedMedia", features=[
+            {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def close(self):
+        self.browser.call("Target.disposeBrowserContext", browserContextId=self.context)
+
+    def take(self, method, values):
+        """Notes what the page tells."""
+        if method == "Runtime.exceptionThrown":
             self.errors.append(json.dumps(values["exceptionDetails"])[:1000])
         elif method == "Runtime.consoleAPICalled" and values["type"] in ("error", "warning"):
             self.errors.append(json.dumps(values["args"])[:1000])
@@ -85,23 +125,10 @@ class Page:
             self.choosers.append(values["backendNodeId"])
         elif method == "Page.javascriptDialogOpening":
             self.dialog = values["message"]
-            self._send("Page.handleJavaScriptDialog", accept=True)
-
-    def _send(self, method, **values):
-        number = next(self.ids)
-        message = {"id": number, "method": method, "params": values}
-        if self.session:
-            message["sessionId"] = self.session
-        self.to.write(json.dumps(message).encode() + b"\0")
-        return number
+            self.browser.send("Page.handleJavaScriptDialog", self.session, {"accept": True})
 
     def call(self, method, **values):
-        number = self._send(method, **values)
-        with self.changed:
-            assert self.changed.wait_for(lambda: {number, 0} & self.results.keys(), slow(30)), method
-            answer = self.results.pop(number)
-        assert "error" not in answer, (method, answer)
-        return answer["result"]
+        return self.browser.call(method, self.session, **values)
 
     def js(self, expression):
         """Returns the value of an expression, which may be a promise."""

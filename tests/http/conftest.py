@@ -2,6 +2,8 @@
 daemon is stopped with SIGTERM, and must exit with 0 and a clean log. Also selects the tests of a
 policy."""
 
+import contextlib
+import functools
 import pathlib
 import subprocess
 import sys
@@ -10,12 +12,13 @@ import pytest
 
 sys.dont_write_bytecode = sys.pycache_prefix is None  # keeps the source tree clean
 
-from browser import Page  # noqa: E402
+from browser import Browser, Page  # noqa: E402
 from darkroom import (BINARY, IS_SANITIZED, POLICY, SCOPE, SETTINGS, SHARD, SLOW,  # noqa: E402
                       Daemon)
 from slow_disk import SlowDisk  # noqa: E402
 
 DEFAULT_POLICY = "drain"
+MARKS = "every_policy", "also_with", "shared_layout"  # of tests that is_selected() takes
 
 
 def pytest_configure(config):
@@ -45,18 +48,34 @@ def is_selected(item):
     return POLICY in others
 
 
+@functools.cache
+def text_of(path):
+    return path.read_text()
+
+
+@functools.cache
+def modules():
+    """Returns the modules of this shard, without those of which is_selected() takes no test."""
+    found = sorted(pathlib.Path(__file__).parent.glob("test_*.py"))[SHARD[0] - 1::SHARD[1]]
+    if POLICY in ("", DEFAULT_POLICY) and SCOPE != "scheduling":
+        return found
+    return [path for path in found if any(mark in text_of(path) for mark in MARKS)]
+
+
 def pytest_ignore_collect(collection_path):
-    """Leaves out the modules of other shards."""
-    modules = sorted(pathlib.Path(__file__).parent.glob("test_*.py"))
-    return True if collection_path in modules and collection_path not in modules[
-        SHARD[0] - 1::SHARD[1]] else None
+    """Leaves out the other modules, since it takes long to import them."""
+    is_module = collection_path.match("tests/http/test_*.py")
+    return True if is_module and collection_path not in modules() else None
 
 
 def pytest_collection_modifyitems(config, items):
-    selected = [item for item in items if is_selected(item)]
-    if len(selected) < len(items):
-        config.hook.pytest_deselected(items=[item for item in items if item not in selected])
-        items[:] = selected
+    for item in items:
+        hidden = [mark for mark in MARKS if item.get_closest_marker(mark) and mark not in text_of(item.path)]
+        assert not hidden, f"{item.nodeid}: modules() does not find the mark {hidden[0]}"
+    others = [item for item in items if not is_selected(item)]
+    if others:
+        config.hook.pytest_deselected(items=others)
+        items[:] = [item for item in items if is_selected(item)]
 
 
 @pytest.fixture(scope="session")
@@ -101,14 +120,14 @@ def small_disk(tmp_path):
         subprocess.run(["umount", "-l", path], check=True)
 
 
-@pytest.fixture
-def start(tmp_path):
-    """start(*settings) returns a daemon of this test. All are stopped and checked after the
-    test."""
+@contextlib.contextmanager
+def starting(directory):
+    """Yields a function that starts daemons with their stores below a directory. All are stopped and
+    checked at the end."""
     started = []
 
     def start_daemon(*settings, **options):
-        store = options.pop("store", tmp_path / f"store{len(started)}")
+        store = options.pop("store", directory / f"store{len(started)}")
         started.append(Daemon(store, *settings, **options))
         return started[-1]
 
@@ -123,12 +142,57 @@ def start(tmp_path):
 
 
 @pytest.fixture
-def browse(tmp_path):
+def start(tmp_path):
+    """start(*settings) returns a daemon of this test. All are stopped and checked after the
+    test."""
+    with starting(tmp_path) as start_daemon:
+        yield start_daemon
+
+
+@pytest.fixture(scope="module")
+def start_for_all(tmp_path_factory):
+    """As start, for daemons that the tests of a module share."""
+    with starting(tmp_path_factory.mktemp("all")) as start_daemon:
+        yield start_daemon
+
+
+@pytest.fixture(scope="module")
+def shared_daemons(start_for_all):
+    """Daemons by their settings."""
+    return {}
+
+
+@pytest.fixture
+def share(start_for_all, shared_daemons):
+    """share(*settings) returns a daemon with these settings, which other tests of the module use as
+    well. It must survive the test."""
+    used = set()
+
+    def get(*settings):
+        if settings not in shared_daemons:
+            shared_daemons[settings] = start_for_all(*settings)
+        used.add(settings)
+        return shared_daemons[settings]
+
+    yield get
+    for daemon in [shared_daemons[settings] for settings in used]:
+        assert daemon.is_alive(), daemon.log[-20000:]
+        daemon.assert_no_alarm()
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    with Browser(tmp_path_factory.mktemp("browser")) as started:
+        yield started
+
+
+@pytest.fixture
+def browse(browser):
     """browse(...) returns a page; after the test none may have an error, or have asked others."""
     pages = []
 
     def new(**options):
-        pages.append(Page(tmp_path / f"profile{len(pages)}", **options))
+        pages.append(Page(browser, **options))
         return pages[-1]
 
     yield new

@@ -1,5 +1,6 @@
 """A daemon on the stand-in of an object store, and what its tests ask."""
 
+import contextlib
 import time
 
 import pytest
@@ -21,6 +22,39 @@ def begin(start, store, tmp_path):
     def begin_daemon(*settings, **of_store):
         return start(*store.settings(tmp_path, **of_store), *settings)
     return begin_daemon
+
+
+@contextlib.contextmanager
+def for_all(start_for_all, directory, *settings):
+    """Yields a daemon on a store, which the tests of a module share."""
+    made = Store()
+    yield start_for_all(*made.settings(directory), *settings), made
+    made.stop()
+
+
+@contextlib.contextmanager
+def as_before(daemon, store):
+    """Afterwards a shared store has no fault, and its former objects. The daemon must survive."""
+    before = dict(store.objects)
+    yield
+    store.release()
+    store.released.clear()
+    with store.lock:
+        store.objects = before
+    assert daemon.is_alive(), daemon.log[-20000:]
+
+
+@pytest.fixture(scope="module")
+def all_share(start_for_all, tmp_path_factory):
+    with for_all(start_for_all, tmp_path_factory.mktemp("s3")) as made:
+        yield made
+
+
+@pytest.fixture
+def shared(all_share):
+    """Returns a daemon with the usual settings, and its store, which other tests use as well."""
+    with as_before(*all_share):
+        yield all_share
 
 
 def is_away(answer):

@@ -69,14 +69,21 @@ def results(daemon, good, bad):
     return made, refused
 
 
+@pytest.fixture(scope="module")
+def without_interruption(start_for_all):
+    """Returns a daemon, and what it made of the inputs."""
+    plain = start_for_all(*WHOLE)
+    made, refused = results(plain, *inputs())
+    assert all(status == 422 for status, _, _ in refused)
+    return plain, (made, refused)
+
+
 @pytest.mark.parametrize("discipline", [pytest.param("fcfs", marks=pytest.mark.every_policy),
                                         "lcfs", "srpt"])
-def test_parked_work_gives_the_same_files(start, discipline):
-    good, bad = inputs()
-    plain, cut = start(*WHOLE), start(*WHOLE, *CUTOFF, f"scheduler.discipline={discipline}")
-    made, refused = results(plain, good, bad)
-    assert all(status == 422 for status, _, _ in refused)
-    assert results(cut, good, bad) == (made, refused)
+def test_parked_work_gives_the_same_files(start, without_interruption, discipline):
+    plain, expected = without_interruption
+    cut = start(*WHOLE, *CUTOFF, f"scheduler.discipline={discipline}")
+    assert results(cut, *inputs()) == expected
     if not PER_CONNECTION:
         for stage in ("jpeg_decode", "scale", "blur", "jpeg_encode"):
             pieces, whole = service(cut, stage)["events"], service(plain, stage)["events"]

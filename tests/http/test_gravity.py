@@ -82,15 +82,15 @@ def focused(daemon, source, focus, headers=()):
 
 
 @pytest.mark.parametrize("width, height", [(701, 403), (300, 520), (1600, 1200)])
-def test_cover_keeps_the_part_that_its_gravity_names(start, width, height):
-    daemon = start(*SETTINGS)
+def test_cover_keeps_the_part_that_its_gravity_names(share, width, height):
+    daemon = share(*SETTINGS)
     source = pictures.jpeg(smooth(width, height, 3), 97)
     check(daemon, daemon.image(source), source)
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))
-def test_gravity_and_focus_apply_to_the_upright_picture(start, orientation):
-    daemon = start(*SETTINGS)
+def test_gravity_and_focus_apply_to_the_upright_picture(share, orientation):
+    daemon = share(*SETTINGS)
     source = jpegfile.insert_segment(pictures.jpeg(smooth(640, 452, 4), 97), jpegfile.APP1,
                                      jpegfile.exif(orientation, False))
     check(daemon, daemon.image(source), source)
@@ -99,9 +99,9 @@ def test_gravity_and_focus_apply_to_the_upright_picture(start, orientation):
 
 @pytest.mark.parametrize("focus", ["0%:0%", "100%:100%", "33.3%:60%", "5%:95%"])
 @pytest.mark.also_with("seda")
-def test_focus_of_an_upload_replaces_gravity(start, focus):
+def test_focus_of_an_upload_replaces_gravity(share, focus):
     """The decoder reduces the large picture, and the first covers are made from that."""
-    daemon = start(*SETTINGS, "variant.whole.operations=scale 100x100 inside")
+    daemon = share(*SETTINGS, "variant.whole.operations=scale 100x100 inside")
     source = pictures.jpeg(smooth(2400, 1700, 5), 90)
     image = focused(daemon, source, focus)
     assert image["focus"] == focus == daemon.get(image["url"]).json()["focus"]
@@ -111,8 +111,8 @@ def test_focus_of_an_upload_replaces_gravity(start, focus):
     assert daemon.fetch(image, "whole") == daemon.fetch(plain, "whole")
 
 
-def test_all_images_of_a_form_have_its_focus(start):
-    daemon = start(*SETTINGS)
+def test_all_images_of_a_form_have_its_focus(share):
+    daemon = share(*SETTINGS)
     source = pictures.photo_jpeg(400, 300, 2)
     content_type, body = form([("a", "a.jpg", "image/jpeg", source),
                                ("focus", None, None, b"10%:90%"),

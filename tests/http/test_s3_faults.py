@@ -8,7 +8,8 @@ import pytest
 import pictures
 import s3_image
 from darkroom import IS_SANITIZED, ROOT, eventually, slow
-from s3_fixtures import begin, change, due, figures, is_away, remove, store, stored  # noqa: F401
+from s3_fixtures import (all_share, begin, change, due, figures, is_away, remove, shared,  # noqa: F401
+                         store, stored)
 from s3_stand_in import Fault, Store
 from test_tokens import make
 from uploads import TINY, check_stored, in_parallel
@@ -40,9 +41,9 @@ ONCE = [
 
 @pytest.mark.parametrize("fault", ONCE, ids=name_of)
 @pytest.mark.parametrize("method", ["PUT", "GET"])
-def test_a_fault_is_tried_again(begin, store, fault, method):
+def test_a_fault_is_tried_again(shared, fault, method):
     """Each kind of request meets each fault once, and its client does not see it."""
-    daemon = begin()
+    daemon, store = shared
     image = daemon.image(SMALL)
     store.fail_once(method, "/image/", **fault)
     if method == "PUT":
@@ -73,9 +74,9 @@ def test_content_that_is_damaged_on_its_way_is_sent_again(begin, store):
 
 
 @pytest.mark.parametrize("resets", [False, True])
-def test_connection_that_ends_at_every_byte(begin, store, resets):
+def test_connection_that_ends_at_every_byte(shared, resets):
     """The answers of the store end at every byte, once. No answer of the daemon is wrong."""
-    daemon = begin()
+    daemon, store = shared
     images = [daemon.image(TINY) for _ in range(8)]
     url = "/blurred.jpg"
     contents = [daemon.get(image["url"] + url).body for image in images]
@@ -115,8 +116,8 @@ FOREVER = [dict(status=500, code="InternalError"), dict(status=503, code="SlowDo
 
 
 @pytest.mark.parametrize("fault", FOREVER, ids=name_of)
-def test_image_that_cannot_be_stored_is_not_acknowledged(begin, store, fault):
-    daemon = begin(s3_timeout="1s")
+def test_image_that_cannot_be_stored_is_not_acknowledged(shared, fault):
+    daemon, store = shared
     store.fail_always("PUT", "/image/", **fault)
     answer = daemon.upload(SMALL)
     if "change" in fault:  # the store says to the second attempt that the object is there
@@ -132,8 +133,8 @@ def test_image_that_cannot_be_stored_is_not_acknowledged(begin, store, fault):
 
 
 @pytest.mark.parametrize("fault", FOREVER, ids=name_of)
-def test_file_that_cannot_be_read_is_not_served(begin, store, fault):
-    daemon = begin(s3_timeout="1s")
+def test_file_that_cannot_be_read_is_not_served(shared, fault):
+    daemon, store = shared
     image = daemon.image(SMALL)
     store.fail_always("GET", "/image/", **fault)
     answer = daemon.get(image["variants"]["thumb"]["url"])
@@ -203,9 +204,9 @@ def test_damaged_object_can_be_removed(begin, store):
 
 @pytest.mark.parametrize("answer", [(412, "PreconditionFailed"), (409, "ConditionalRequestConflict"),
                                     (404, "NoSuchKey")], ids=lambda answer: answer[0])
-def test_store_that_refuses_every_put(begin, store, answer):
+def test_store_that_refuses_every_put(shared, answer):
     """An answer that tells what cannot be is no statement about the image, or the daemon's disk."""
-    daemon = begin()
+    daemon, store = shared
     image = daemon.image(TINY)
     store.fault = lambda method, key: Fault(*answer) if method == "PUT" else None
     for headers in ([], [("Idempotency-Key", '"a"')]):

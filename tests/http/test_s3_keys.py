@@ -8,7 +8,7 @@ import pytest
 import s3_image
 from client import Closed
 from darkroom import eventually
-from s3_fixtures import begin, figures, is_away, remove, store, stored  # noqa: F401
+from s3_fixtures import all_share, begin, figures, is_away, remove, shared, store, stored  # noqa: F401
 from s3_image import sum_of
 from s3_stand_in import Fault
 from test_idempotency import CUT, OTHER, SMALL, SWEEP, ids, is_repeated, post, post_form
@@ -204,15 +204,21 @@ def test_an_image_that_was_removed_is_not_made_again(begin, store):
     assert not images(store)
 
 
+@pytest.fixture(scope="module")
+def another(all_share, start_for_all, tmp_path_factory):
+    """A second node of the shared store."""
+    return start_for_all(*all_share[1].settings(tmp_path_factory.mktemp("another")))
+
+
 @pytest.mark.parametrize("fault", ONCE, ids=name_of)
 @pytest.mark.parametrize("part", ["/keys/", "/image/"])
-def test_a_fault_makes_no_second_image(begin, store, fault, part):
+def test_a_fault_makes_no_second_image(shared, another, fault, part):
     """Writing a record and an image meet each fault once."""
-    one, two = begin(), begin()
+    (one, store), two, key = shared, another, f"key {len(shared[1].requests)}"
     store.fail_once("PUT", part, **fault)
-    first = post(one, "a")
+    first = post(one, key)
     assert first.status == 201, first
-    assert is_repeated(post(two, "a"), first)
+    assert is_repeated(post(two, key), first)
     assert images(store) == ids(first)
 
 

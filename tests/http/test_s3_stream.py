@@ -9,7 +9,7 @@ import pytest
 import pictures
 import s3_image
 from darkroom import IS_SANITIZED, eventually, slow
-from s3_fixtures import begin, change, figures, store, stored  # noqa: F401
+from s3_fixtures import as_before, begin, change, figures, for_all, store, stored  # noqa: F401
 from s3_stand_in import Fault
 from test_s3_faults import ONCE, name_of
 from uploads import check_stored
@@ -21,18 +21,24 @@ HUGE = ("variant.huge.operations=scale 2400x1800 inside", "variant.huge.quality=
 PHOTO = pictures.photo_jpeg(2400, 1800, 2, quality=100)
 
 
+@pytest.fixture(scope="module")
+def made(start_for_all, tmp_path_factory):
+    """Returns a daemon, its store, the URL of a variant of three parts, and its content."""
+    with for_all(start_for_all, tmp_path_factory.mktemp("s3"), *HUGE) as (daemon, store):
+        image = daemon.image(PHOTO)
+        check_stored(daemon, image)
+        url = image["variants"]["huge"]["url"]
+        answer = daemon.get(url)
+        assert THIRD < len(answer.body) == image["variants"]["huge"]["bytes"]
+        content = s3_image.files_of(stored(store)[image["id"]])["huge.jpg"]
+        assert answer.body == content
+        yield daemon, store, url, content
+
+
 @pytest.fixture
-def large(begin, store):
-    """Returns a daemon, the URL of a variant of three parts, and its content."""
-    daemon = begin(*HUGE)
-    image = daemon.image(PHOTO)
-    check_stored(daemon, image)
-    url = image["variants"]["huge"]["url"]
-    answer = daemon.get(url)
-    assert THIRD < len(answer.body) == image["variants"]["huge"]["bytes"]
-    content = s3_image.files_of(stored(store)[image["id"]])["huge.jpg"]
-    assert answer.body == content
-    return daemon, url, content
+def large(made):
+    with as_before(*made[:2]):
+        yield made
 
 
 def gets(store):
@@ -40,8 +46,8 @@ def gets(store):
         return sum(method == "GET" and "image" in key for method, key in store.requests)
 
 
-def test_parts(large, store):
-    daemon, url, content = large
+def test_parts(large):
+    daemon, store, url, content = large
     before = gets(store)
     answer = daemon.get(url)
     assert answer.body == content
@@ -55,7 +61,7 @@ def test_parts(large, store):
 
 
 def test_ranges(large):
-    daemon, url, content = large
+    daemon, store, url, content = large
     end = len(content)
     with daemon.client() as c:
         for first, last in ((0, 0), (0, end - 1), (10, PART - 1), (10, PART), (PART, PART),
@@ -74,8 +80,8 @@ def test_ranges(large):
 
 @pytest.mark.parametrize("number", [1, 2, 3])
 @pytest.mark.parametrize("fault", [fault for fault in ONCE if name_of(fault) != "change"], ids=name_of)
-def test_a_fault_in_a_part_is_tried_again(large, store, fault, number):
-    daemon, url, content = large
+def test_a_fault_in_a_part_is_tried_again(large, fault, number):
+    daemon, store, url, content = large
     store.fail_once("GET", "/image/", number, **fault)
     assert daemon.get(url).body == content
     store.fail_once("GET", "/image/", 2, **fault)
@@ -85,8 +91,8 @@ def test_a_fault_in_a_part_is_tried_again(large, store, fault, number):
 
 
 @pytest.mark.parametrize("resets", [False, True])
-def test_connection_that_ends_in_a_part(large, store, resets):
-    daemon, url, content = large
+def test_connection_that_ends_in_a_part(large, resets):
+    daemon, store, url, content = large
     with daemon.client() as c:
         for cut in (*range(0, 400, 9), *range(400, PART + 400, PART // 8 - 1)):
             store.fail_once("GET", "/image/", 1 + cut % 3, cut=cut, resets=resets)
@@ -106,16 +112,17 @@ def received(daemon, url):
 
 def check_cut(daemon, url, content, reason):
     """The answer ends before the part that is wrong, and the daemon tells why."""
+    before = len(daemon.log)
     head, _, body = received(daemon, url).partition(b"\r\n\r\n")
     assert b"\r\nContent-Length: %d" % len(content) in head
     assert len(body) < len(content) and content.startswith(body)
-    assert eventually(lambda: f"{reason}; closing the connection" in daemon.log)
+    assert daemon.says(lambda log: f"{reason}; closing the connection" in log[before:])
 
 
 @pytest.mark.parametrize("at", [PART + 99, -1])
-def test_damage_behind_the_first_part_is_not_served_as_sound(large, store, at):
+def test_damage_behind_the_first_part_is_not_served_as_sound(large, at):
     """The first parts have been sent by then. The last one is not."""
-    daemon, url, content = large
+    daemon, store, url, content = large
     image, changed = {"id": url.split("/")[-2]}, bytearray(content)
     changed[at] ^= 1
     whole = stored(store)[image["id"]]
@@ -144,8 +151,8 @@ WRONG = [dict(change=answers_other_parts), dict(change=has_another_tag), dict(st
 
 
 @pytest.mark.parametrize("fault", WRONG, ids=name_of)
-def test_part_that_cannot_be_read_ends_the_answer(large, store, fault):
-    daemon, url, content = large
+def test_part_that_cannot_be_read_ends_the_answer(large, fault):
+    daemon, store, url, content = large
     count = [0]
 
     def third(method, key):
@@ -160,9 +167,9 @@ def test_part_that_cannot_be_read_ends_the_answer(large, store, fault):
     assert daemon.get(url).body == content
 
 
-def test_content_that_has_changed_is_not_mixed(large, store):
+def test_content_that_has_changed_is_not_mixed(large):
     """Another object has the name after the first part."""
-    daemon, url, content = large
+    daemon, store, url, content = large
     image = {"id": url.split("/")[-2]}
     ident = daemon.image(pictures.photo_jpeg(2400, 1800, 3, quality=100))["id"]
     other = stored(store)[ident]
@@ -210,7 +217,8 @@ def test_many_readers_take_bounded_memory(begin, store):
         for c in clients:
             c.send(c.head("GET", url))
         for i, c in enumerate(clients):
-            while parts_held(daemon).count(LARGE) <= i and len(c.buffer) < PART + 9999:
+            while len(c.buffer) < PART or \
+                    parts_held(daemon).count(LARGE) <= i and len(c.buffer) < PART + 9999:
                 c.buffer += c.socket.recv(1 << 12)
         assert parts_held(daemon).count(LARGE) == LARGE_PARTS
         assert sum(parts_held(daemon)) <= LARGE_PARTS * LARGE + 8 * PART
@@ -221,8 +229,8 @@ def test_many_readers_take_bounded_memory(begin, store):
         assert daemon.resident_bytes("VmHWM") - before < 5 * length
 
 
-def test_clients_that_leave_lose_nothing(large, store):
-    daemon, url, content = large
+def test_clients_that_leave_lose_nothing(large):
+    daemon, store, url, content = large
     for i in range(40):
         with daemon.client(receive_buffer=4096) as c:
             c.send(c.head("GET", url))

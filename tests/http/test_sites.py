@@ -28,9 +28,9 @@ def ask(daemon, host, method="GET", path="/healthz", headers=(), body=b""):
 # ---- hosts ----
 
 @pytest.fixture
-def strict(start):
+def strict(share):
     """The shipped configuration: no server.hosts."""
-    return start("server.hosts=")
+    return share("server.hosts=")
 
 
 def test_loopback_has_its_own_hosts_only(strict):
@@ -102,8 +102,8 @@ def upload(daemon, *headers, host=HOST):
 
 
 @pytest.fixture
-def site(start):
-    return start("server.hosts=photos.example")
+def site(share):
+    return share("server.hosts=photos.example")
 
 
 @pytest.mark.parametrize("headers, status", [

@@ -58,6 +58,11 @@ def file(tmp_path):
     return File(tmp_path / "access")
 
 
+@pytest.fixture(scope="module")
+def shared_file(tmp_path_factory):
+    return File(tmp_path_factory.mktemp("access") / "file")
+
+
 @pytest.fixture
 def guarded(start, file):
     daemon = start(f"access.tokens_file={file.path}")
@@ -154,10 +159,11 @@ def test_the_log_names_the_token(guarded, file):
     "Bearer {token} {token}", "Bearer {token},", 'Bearer "{token}"', "Bearer =", "Bearer {hash}",
     "{token}", "Basic {token}", "Bearer{token}", "Bearer {lower}", "Bearer\t{token}",
     "Bearer " + 8000 * "x", "Bearer \xff", "Bearer, Bearer {token}"])
-def test_malformed_tokens_are_refused(guarded, file, value):
-    token = file.token["all"]
+def test_malformed_tokens_are_refused(share, shared_file, value):
+    guarded = share(f"access.tokens_file={shared_file.path}")
+    token = shared_file.token["all"]
     value = value.format(token=token, short=token[:-1], lower=token.swapcase(),
-                         hash=file.line["all"].split()[1])
+                         hash=shared_file.line["all"].split()[1])
     is_bearer = value.strip() == "Bearer" or value.startswith("Bearer ")
     refused(post(guarded, ("Authorization", value)), 401,
             REALM + (', error="invalid_token"' if is_bearer else ""))
