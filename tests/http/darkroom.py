@@ -310,17 +310,17 @@ class Daemon:
         return [p for name in (".incoming", ".trash") for p in (self.store / name).glob("*")]
 
 
-def eventually(question, timeout=20.0, step=0.01):
+def eventually(question, timeout=20.0, step=None):
     """Polls until the result is true or the time is over. Returns the last result. The timeout
-    allows for a busy machine."""
-    end = time.monotonic() + slow(timeout)
+    allows for a busy machine. Without a step, polls are seldom when the wait is long."""
+    begin = time.monotonic()
     while True:
         # This process may have been suspended, so it polls once more after the end.
-        is_last = time.monotonic() > end
+        waited = time.monotonic() - begin
         answer = question()
-        if answer or is_last:
+        if answer or waited > slow(timeout):
             return answer
-        time.sleep(step)
+        time.sleep(min(max(0.01, waited / 20), 0.1) if step is None else step)
 
 
 class TooLate(Exception):

@@ -2,7 +2,6 @@
 load, and a store that goes away. DARKROOM_NODE_KILLS is the number of kills, DARKROOM_OUTAGE_S the
 length of the outage; with the first, Ceph's gateway is tested as well."""
 
-import concurrent.futures
 import contextlib
 import http.client
 import itertools
@@ -156,21 +155,21 @@ def fetch(client, url):
 
 
 def check_on_every_node(nodes, clients):
-    """Every acknowledged upload is on every node, byte for byte."""
+    """Every acknowledged upload is on every node, and each of its files on one of them, byte for
+    byte."""
     images = {image["id"]: image for client in clients for image in client.images}
     assert len(images) == sum(len(client.images) for client in clients), "one answer for two uploads"
     first = {}
 
-    def check(job):
-        daemon, image = job
-        with daemon.client() as c:
-            assert fetch(c, image["url"]).json() == image
-            for name, variant in image["variants"].items():
-                body, kind = fetch(c, variant["url"]).body, (name, variant["width"])
-                assert body == first.setdefault(kind, body), (daemon.url, image["url"])
+    def check(number):
+        for turn, image in enumerate(images.values(), number):
+            with nodes.daemons[number].client() as c:
+                assert fetch(c, image["url"]).json() == image
+                for name, variant in list(image["variants"].items())[turn % COUNT::COUNT]:
+                    body, kind = fetch(c, variant["url"]).body, (name, variant["width"])
+                    assert body == first.setdefault(kind, body), (number, image["url"])
 
-    with concurrent.futures.ThreadPoolExecutor(4) as pool:
-        list(pool.map(check, itertools.product(nodes.daemons, images.values())))
+    in_parallel(COUNT, check)
     return images
 
 

@@ -19,6 +19,7 @@ from test_proxy import certificate, check_hidden  # noqa: F401
 
 PICTURE = pictures.photo_jpeg(300, 200, 1)
 ADDRESSES = ("10.0.0.11", "10.0.0.12", "10.0.0.13")
+PAUSE_S = 0.04  # of a client, which leaves the processor to others
 
 
 def ask_agent(port, question=b""):
@@ -90,6 +91,7 @@ class Nodes:
 
     def __init__(self, start, directory, certificate_file, delay):
         self.start, self.directory, self.certificate = start, directory, certificate_file
+        self.context = ssl.create_default_context(cafile=certificate_file)
         self.delay = delay
         self.ports = [(free_port(), free_port()) for _ in ADDRESSES]
         self.daemons = [self.start_node(i) for i in range(len(ADDRESSES))]
@@ -142,8 +144,7 @@ class Nodes:
             return False
 
     def connect(self, source="127.0.0.1"):
-        context = ssl.create_default_context(cafile=self.certificate)
-        return http.client.HTTPSConnection("127.0.0.1", self.port, timeout=60, context=context,
+        return http.client.HTTPSConnection("127.0.0.1", self.port, timeout=60, context=self.context,
                                            source_address=(source, 0))
 
     def request(self, *args, **options):
@@ -206,6 +207,7 @@ class Client(threading.Thread):
             with contextlib.closing(self.nodes.connect()) as connection:
                 for _ in range(10):
                     self.upload(connection)
+                    self.is_over.wait(PAUSE_S)
 
     def upload(self, connection):
         headers = {"Content-Type": "image/jpeg"}

@@ -32,7 +32,8 @@ class Proxy:
     """nginx or HAProxy in front of 127.0.0.1:upstream."""
 
     def __init__(self, name, directory, certificate, upstream, *edits):
-        self.port, self.certificate = free_port(), certificate
+        self.port = free_port()
+        self.context = ssl.create_default_context(cafile=certificate)
         self.log = directory / "log"
         config = directory / name
         if name == "nginx.conf":
@@ -56,8 +57,7 @@ class Proxy:
         self.process = launch_proxy(words, directory, self.log)
 
     def connect(self, source="127.0.0.1"):
-        context = ssl.create_default_context(cafile=self.certificate)
-        return http.client.HTTPSConnection("127.0.0.1", self.port, timeout=60, context=context,
+        return http.client.HTTPSConnection("127.0.0.1", self.port, timeout=60, context=self.context,
                                            source_address=(source, 0))
 
     def request(self, *args, **options):
