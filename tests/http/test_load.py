@@ -123,7 +123,7 @@ def test_resident_memory_stays_within_the_budget(start):
 
     def work(i):
         with daemon.client(timeout=slow(60)) as c:
-            for k in range(4):
+            for k in range(2):
                 assert c.request("POST", "/images", files[(i + k) % len(files)],
                                  [JPEG]).status == 201
     in_parallel(connections, work)
@@ -218,6 +218,8 @@ def test_finished_images_of_a_form_hold_no_memory(start, disk):
     small = pictures.jpeg(pictures.photo(64, 48, 1), icc_profile=bytes(profile))
     kind, body = form([("f", f"{i}.jpg", "image/jpeg", small) for i in range(count)])
     daemon = start("server.durability=none", "server.keep_originals=no", "stage.disk_write.threads=1",
+                   # one image is stored after the other
+                   "experiment.disk_write.service=n-gated", "experiment.service_events=1",
                    "variant.only.operations=blur 2", config=None, environ=disk.environ)
     disk.delay_writes(20)
     used = used_by_the_last(daemon, kind, body)
@@ -237,6 +239,6 @@ def used_by_the_last(daemon, kind, body):
             if images["stored"] and 1 <= images["in_flight"] <= 3 and \
                     not memory["reserved_body_bytes"]:
                 used.append(memory["pool_used_bytes"])
-            time.sleep(0.005)
+            time.sleep(0.02)
         assert uploading.result().status == 201
     return used
