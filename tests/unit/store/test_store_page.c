@@ -1,4 +1,5 @@
 /* test_store_page.c - pages of ids against a sorted list, in both layouts, with bounds. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,13 +21,22 @@
 static char root[64], ids[COUNT][ULID_LENGTH + 1];
 static int root_fd;
 
+/* Makes a directory below the root, and those on its way. */
+static void make_path(char *path)
+{
+	for (char *end = path; (end = strchr(end, '/')); *end++ = '/') {
+		*end = '\0';
+		assert_true(mkdirat(root_fd, path, 0700) == 0 || errno == EEXIST);
+	}
+	assert_int_equal(mkdirat(root_fd, path, 0700), 0);
+}
+
 static void make(enum store_layout layout, const char *id)
 {
-	char command[256], path[STORE_PATH_MAX];
+	char path[STORE_PATH_MAX];
 
 	store_image_path(path, layout, id, NULL);
-	snprintf(command, sizeof command, "mkdir -p %s/%s", root, path);
-	assert_int_equal(system(command), 0);
+	make_path(path);
 }
 
 static int compare(const void *a, const void *b)
@@ -53,11 +63,11 @@ static int setup(void **state)
 		make(i % 3 ? STORE_BY_TIME : STORE_BY_TAIL, ids[i]);
 	}
 	make(STORE_BY_TIME, "01KAnot-an-image");
-	char command[256]; /* hidden directories are not of images */
+	char hidden[2][64] = { ".B/01KA000000000000000000000B",
+		               ".1KA/00/01KA000000000000000000000B" };
 
-	snprintf(command, sizeof command, "mkdir -p %s/.B/%s %s/.1KA/00/%s", root,
-	         "01KA000000000000000000000B", root, "01KA000000000000000000000B");
-	assert_int_equal(system(command), 0);
+	make_path(hidden[0]);
+	make_path(hidden[1]);
 	qsort(ids, COUNT, sizeof ids[0], compare);
 	return 0;
 }
