@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "conf/conf_files.h"
+#include "conf/conf_value.h"
 #include "directory.h"
 #include "store.h"
 
@@ -76,17 +77,7 @@ bool remake_queue_has(struct store *s, const char *id)
 /* Returns whether the entry has the name, or all. */
 static bool wants(const struct remake_entry *entry, const char *name)
 {
-	size_t length = strlen(name);
-
-	for (const char *p = entry->names; *p;) {
-		size_t n = strcspn(p, " ");
-
-		if (n == length && memcmp(p, name, n) == 0)
-			return true;
-		p += n;
-		p += strspn(p, " ");
-	}
-	return !entry->names[0];
+	return !entry->names[0] || conf_fields_have(entry->names, name, strlen(name));
 }
 
 uint32_t remake_entry_wanted(const struct remake_entry *entry, const struct conf *conf)
