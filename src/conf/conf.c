@@ -228,15 +228,6 @@ static int apply(struct conf *conf, const struct conf_source *source, struct tex
 	return load.has_failed ? -EINVAL : 0;
 }
 
-/* Hands the source to the caller, or releases it. */
-static void finish(struct conf_source *source, struct conf_source *to)
-{
-	if (to)
-		*to = *source;
-	else
-		conf_source_fini(source);
-}
-
 /* ---- public ---- */
 
 int conf_load(struct conf *conf, struct conf_source *source, const char *path,
@@ -255,7 +246,10 @@ int conf_load(struct conf *conf, struct conf_source *source, const char *path,
 
 	if ((!err || err == -EINVAL) && apply(conf, &read, errors))
 		err = -EINVAL;
-	finish(&read, source);
+	if (source)
+		*source = read;
+	else
+		conf_source_fini(&read);
 	return err;
 }
 
@@ -263,13 +257,11 @@ int conf_change(struct conf *conf, struct conf_source *source, const char *setti
                 struct text *errors)
 {
 	struct conf changed = *conf;
-	struct conf_source read;
-	int err = conf_source_read_one(&read, setting, errors);
+	int err = conf_source_read_one(source, setting, errors);
 
 	if (!err)
-		err = apply(&changed, &read, errors);
+		err = apply(&changed, source, errors);
 	if (!err)
 		*conf = changed;
-	finish(&read, source);
 	return err;
 }

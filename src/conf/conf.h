@@ -91,8 +91,8 @@ int conf_load(struct conf *conf, struct conf_source *source, const char *path,
               const char *const *overrides, size_t override_count, struct text *errors);
 
 /*
- * Changes one key: setting is SECTION.KEY=VALUE, as after -o. *source as above. Returns 0, or
- * -EINVAL with the problem in errors and *conf unchanged. Main thread.
+ * Changes one key: setting is SECTION.KEY=VALUE, as after -o. *source as above, but not NULL.
+ * Returns 0, or -EINVAL with the problem in errors and *conf unchanged. Main thread.
  */
 int conf_change(struct conf *conf, struct conf_source *source, const char *setting,
                 struct text *errors);

@@ -15,6 +15,7 @@
 #include "base/text.h"
 #include "conf/conf.h"
 #include "conf/conf_compare.h"
+#include "conf/conf_source.h"
 #include "conf/stage_table.h"
 
 enum { SOURCE = 0, BLUR = 1 };
@@ -61,16 +62,25 @@ static int end(void **state)
 	return 0;
 }
 
+static int set(struct conf *c, const char *setting)
+{
+	struct conf_source source;
+	int err = conf_change(c, &source, setting, &report);
+
+	conf_source_fini(&source);
+	return err;
+}
+
 static void change(struct conf *c, const char *setting)
 {
-	assert_int_equal(conf_change(c, NULL, setting, &report), 0);
+	assert_int_equal(set(c, setting), 0);
 	assert_string_equal(report.data, "");
 }
 
 static void refuse(const char *setting, const char *expected)
 {
 	clear_report();
-	assert_int_equal(conf_change(&next, NULL, setting, &report), -22);
+	assert_int_equal(set(&next, setting), -22);
 	assert_string_equal(report.data, expected);
 	assert_memory_equal(&next, &conf, sizeof conf);
 }
