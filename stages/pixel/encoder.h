@@ -81,9 +81,6 @@ unsigned encoder_lines_left(const struct encoder *e);
 /* Transfers *data of *size bytes, pool memory, to the caller. After encoder_advance() gave 0. */
 void encoder_take(struct encoder *e, uint8_t **data, size_t *size);
 
-/* Returns the typical CPU time for each pixel, in ns. */
-double encoder_ns_per_pixel(const struct encoding *how);
-
 /* Returns an upper bound on the memory for encoding such a picture, file and coefficients included.
  * Random noise at quality 100 fits. */
 uint64_t encoder_bytes(const struct encoding *how, enum chroma chroma, int width, int height,

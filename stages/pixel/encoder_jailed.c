@@ -180,15 +180,3 @@ uint64_t encoder_jailed_bytes(const struct encoding *how, enum chroma chroma, in
 	return q.source_bytes + q.arena_bytes + jail_used_bytes(&q) + q.extra_max +
 	       container_bytes(icc_size);
 }
-
-double encoder_ns_per_pixel(const struct encoding *how)
-{
-	switch (how->format) {
-	case FILE_AVIF:
-		return how->is_small ? 560 : 60;
-	case FILE_WEBP:
-		return 95;
-	default:
-		return 6;
-	}
-}
