@@ -33,12 +33,7 @@ enum conf_discipline {
 	CONF_DISCIPLINE_SRPT
 };
 enum conf_tristate { CONF_DEFAULT = 0, CONF_NO, CONF_YES };
-enum conf_layout_mode {
-	CONF_LAYOUT_SHARED = 0,
-	CONF_LAYOUT_REPLICATE,
-	CONF_LAYOUT_PARTITION,
-	CONF_LAYOUT_AUTO /* until it is chosen: check_load() */
-};
+enum conf_layout_mode { CONF_LAYOUT_SHARED = 0, CONF_LAYOUT_REPLICATE, CONF_LAYOUT_PARTITION };
 enum conf_distribution { CONF_DISTRIBUTION_LEAST_LOADED = 0, CONF_DISTRIBUTION_ROUND_ROBIN };
 enum conf_controller {
 	CONF_CONTROLLER_OFF = 1,

@@ -465,7 +465,7 @@ SECTION_END(scheduler)
 SECTION(layout)
 CHOICE(layout, mode,
        CHOICES({ "shared", CONF_LAYOUT_SHARED }, { "replicate", CONF_LAYOUT_REPLICATE },
-               { "partition", CONF_LAYOUT_PARTITION }, { "auto", CONF_LAYOUT_AUTO }),
+               { "partition", CONF_LAYOUT_PARTITION }),
        "shared", FIXED,
        "Which cores visit which stages, under any policy:\n"
        "  shared     every core visits every stage\n"
@@ -474,10 +474,6 @@ CHOICE(layout, mode,
        "             for connections and for the disk serve all replicas\n"
        "  partition  the stages are divided into parts. Each has as many cores as its\n"
        "             work needs, and few events pass between parts\n"
-       "  auto       on a machine whose cores have several last-level caches or NUMA\n"
-       "             nodes, with at least 16 cores each: replicate, with a replica for\n"
-       "             each. Otherwise shared, and always with groups, a CPU quota, and\n"
-       "             the policies seda and thread-per-connection\n"
        "Policy thread-per-connection needs shared. With seda every replica has a pool\n"
        "for each stage, and every part the pools of its stages. See darkroomd\n"
        "--topology for the place of each thread, and GET /stats for the load.")

@@ -19,10 +19,8 @@
 #include "conf/conf_keys.h"
 #include "conf/conf_source.h"
 #include "conf/stage_table.h"
-#include "layout/cores.h"
 #include "layout/partition.h"
 #include "options.h"
-#include "policy/policy.h"
 #include "program.h"
 #include "sched/core/graph_table.h"
 #include "sched/core/profile.h"
@@ -406,25 +404,6 @@ int check_all(const struct check *check, const struct conf *conf, struct text *e
 	return c.err;
 }
 
-/* Chooses the layout if that is left to the program: a replica for each set of cores that share a
- * cache or a memory. */
-static void choose_layout(struct conf *conf)
-{
-	const struct policy_class *policy = policy_find(conf->scheduler.policy);
-	uint64_t threads = conf->scheduler.threads;
-	unsigned sets;
-
-	if (conf->layout.mode != CONF_LAYOUT_AUTO)
-		return;
-	sets = cores_sets();
-	conf->layout.mode = CONF_LAYOUT_SHARED;
-	if (sets == 1 || conf->group_count || policy->mechanism == POLICY_POOL ||
-	    policy->mechanism == POLICY_THREAD_PER_CONNECTION || threads / sets < CORES_SET_MIN)
-		return;
-	conf->layout.mode = CONF_LAYOUT_REPLICATE;
-	conf->layout.replicas = sets;
-}
-
 int check_load(const struct options *o, bool check_files, struct conf *conf, struct text *errors)
 {
 	struct conf_source source;
@@ -433,7 +412,6 @@ int check_load(const struct options *o, bool check_files, struct conf *conf, str
 		                     .has_errors = err != 0,
 		                     .check_files = check_files };
 
-	choose_layout(conf);
 	if (!err || err == -EINVAL)
 		err = check_all(&check, conf, errors);
 	return err;
@@ -446,7 +424,6 @@ int check_change(const char *setting, struct conf *conf, struct text *errors)
 	int err = conf_change(&changed, &source, setting, errors);
 	const struct check check = { .source = &source, .has_errors = err != 0 };
 
-	choose_layout(&changed);
 	if (!err)
 		err = check_all(&check, &changed, errors);
 	conf_source_fini(&source);

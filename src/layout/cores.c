@@ -13,7 +13,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "placement.h"
 #include "topology.h"
 
 #define LINE_MAX_BYTES 4096
@@ -27,7 +26,6 @@ struct level {
 static struct level levels[LEVELS_MAX];
 static unsigned level_count;
 static unsigned core_count; /* that the cpuset and the affinity allow; 0: not counted yet */
-static unsigned set_count = 1;
 
 static int open_in(const char *mount, const char *group, bool is_v1, const char *file)
 {
@@ -165,7 +163,6 @@ static void read_machine(void)
 	}
 	cores_read(topology_core_count(t), topology_is_here(t) ? "/proc/self/cgroup" : "",
 	           "/sys/fs/cgroup");
-	set_count = placement_sets(t, CORES_SET_MIN);
 	topology_free(t);
 }
 
@@ -178,9 +175,4 @@ unsigned cores_usable(void)
 	for (unsigned i = 0; i < level_count; i++)
 		cores = level_cores(&levels[i], cores);
 	return cores;
-}
-
-unsigned cores_sets(void)
-{
-	return cores_usable() < core_count ? 1 : set_count;
 }

@@ -15,12 +15,6 @@
  */
 unsigned cores_usable(void);
 
-#define CORES_SET_MIN 16 /* cores of a set; with fewer a replica of its own is no gain */
-
-/* Returns into how many sets of at least CORES_SET_MIN cores with a cache or a memory of their own
- * the machine divides; 1 under a quota, which grants no particular cores. As cores_usable(). */
-unsigned cores_sets(void);
-
 /* For tests: what the first call of cores_usable() does, for a machine with this number of cores
  * and these files instead of /proc/self/cgroup and /sys/fs/cgroup. A file that cannot be opened
  * stands for no quota. Main thread. */

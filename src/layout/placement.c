@@ -53,21 +53,6 @@ static uint64_t worth(const struct topology *t, unsigned left, unsigned right)
 
 static_assert(PLACEMENT_WORKERS_MAX <= 1 << STEP_BITS, "no step is outweighed by smaller ones");
 
-unsigned placement_sets(const struct topology *t, unsigned least)
-{
-	unsigned cores = topology_core_count(t);
-
-	for (enum step step = STEP_NODE; step <= STEP_MACHINE; step++) {
-		unsigned sets = 1;
-
-		for (unsigned i = 1; i < cores; i++)
-			sets += step_between(t, i - 1, i) >= step;
-		if (cores / sets >= least)
-			return sets;
-	}
-	return 1;
-}
-
 /* Returns the first core of the piece that follows workers_before workers. */
 static unsigned first_core(const struct request *r, unsigned workers_before)
 {

@@ -34,8 +34,4 @@ struct placement {
 int placement_domains(struct placement *p, const struct topology *t, const unsigned *workers,
                       unsigned domain_count);
 
-/* Returns into how many sets the cores divide that share a last-level cache, or else a NUMA node,
- * or else a package, with `least` cores each on average. 1: they do not divide so. */
-unsigned placement_sets(const struct topology *t, unsigned least);
-
 #endif

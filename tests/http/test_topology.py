@@ -3,7 +3,6 @@ which makes a layout from a profile."""
 
 import os
 import re
-import signal
 import socket
 import subprocess
 
@@ -58,38 +57,6 @@ def test_replicas_use_separate_nodes(machine, replicas):
                               machine=machine))
     assert [{worker[3] for worker in share} for share in shares] == [{i} for i in range(replicas)]
     assert [len(share) for share in shares] == [64 // replicas] * replicas
-
-
-@pytest.mark.parametrize("machine, settings, domains", [
-    (TWO_SOCKETS, (), ["Replica"] * 2),
-    ("Package:2 [numa] L3:4 Core:16 PU:1", (), ["Replica"] * 8),  # caches
-    (EIGHT_NODES, (), ["Replica"] * 2),  # its caches and nodes have too few cores
-    ("Package:1 [numa] L3:1 Core:64 PU:2", (), ["Shared"]),
-    ("Package:2 [numa] L3:1 Core:8 PU:2", (), ["Shared"]),
-    ("PU:1", (), ["Shared"]),
-    (TWO_SOCKETS, ("scheduler.threads=31",), ["Shared"]),
-    (TWO_SOCKETS, ("scheduler.threads=32",), ["Replica"] * 2),
-    (TWO_SOCKETS, ("scheduler.policy=cohort",), ["Replica"] * 2),
-    (TWO_SOCKETS, ("scheduler.policy=seda",), ["Shared"]),
-    (TWO_SOCKETS, ("scheduler.policy=thread-per-connection",), ["Shared"]),
-    (TWO_SOCKETS, ("group.a.stages=blur",), ["Group", "Group"])])
-def test_auto_has_a_replica_for_each_large_cache_or_node(machine, settings, domains):
-    said = topology("layout.mode=auto", *settings, machine=machine)
-    assert re.findall(r"^(Shared|Replica|Group) ", said, re.M) == domains
-
-
-def test_a_daemon_chooses_its_layout(start):
-    settings = "layout.mode=auto", "scheduler.policy=drain"
-    assert start(*settings).get("/stats").json()["layout"]["mode"] == "shared"
-    daemon = start(*settings, environ={"HWLOC_SYNTHETIC": "Package:2 [numa] Core:16 PU:1"})
-    daemon.image(pictures.photo_jpeg(300, 200))
-    layout = daemon.get("/stats").json()["layout"]
-    assert layout["mode"] == "replicate"
-    assert [replica["workers"] for replica in layout["replicas"]] == [16, 16]
-    assert sum(replica["requests"] for replica in layout["replicas"]) == 1
-    daemon.signal(signal.SIGHUP)
-    assert eventually(lambda: "active: policy" in daemon.log)
-    assert "restart" not in daemon.log
 
 
 def test_few_threads_are_placed_close_together():

@@ -60,29 +60,6 @@ static void assert_cores(const struct placement *p, const char *expected)
 	assert_string_equal(text, expected);
 }
 
-static void cores_divide_by_caches_nodes_or_packages(void **state)
-{
-	static const struct {
-		const char *machine;
-		unsigned least, sets;
-	} cases[] = {
-		{ TWO_SOCKETS, 1, 2 },   { TWO_SOCKETS, 32, 2 },  { TWO_SOCKETS, 33, 1 },
-		{ EIGHT_NODES, 4, 16 }, /* L3 caches */
-		{ EIGHT_NODES, 5, 8 },  /* nodes */
-		{ EIGHT_NODES, 16, 2 }, /* packages */
-		{ SMALL_CACHES, 3, 5 },  { SMALL_CACHES, 4, 1 },  { "PU:64", 16, 1 },
-		{ "Core:2 PU:1", 2, 1 }, { "Core:1 PU:2", 1, 1 },
-	};
-
-	(void)state;
-	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-		struct topology *t = machine(cases[i].machine);
-
-		assert_int_equal(placement_sets(t, cases[i].least), cases[i].sets);
-		topology_free(t);
-	}
-}
-
 /* Checks the properties that every placement has. */
 static void assert_sound(const struct placement *p, const struct topology *t)
 {
@@ -264,7 +241,6 @@ static void every_request_is_placed_soundly_or_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(cores_divide_by_caches_nodes_or_packages),
 		cmocka_unit_test(replicas_get_a_socket_each),
 		cmocka_unit_test(few_workers_stay_together_in_their_replicas_socket),
 		cmocka_unit_test(replicas_get_nodes_and_caches_of_their_own),
