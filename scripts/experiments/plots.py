@@ -268,7 +268,7 @@ def _plots(results):
         yield ("cutoff.svg", "Preemption by cutoff", lambda path: quantum(results, path))
     if results.of("gates"):
         yield "gates.svg", "Cohorts of up to 1,000 events", lambda path: gates(results, path)
-    if results.of("cores"):
+    if simulation.has_policies(results):
         yield "cores.svg", "Slowdown on virtual cores", lambda path: cores(results, path)
     if results.of(architectures.PART):
         for by, title in (("connections", "CPU time of a request"), ("load", "Slowdown")):

@@ -233,29 +233,33 @@ def _measure_many(costs, number, cores, policy, workload, layout):
 
 def cores_table(results):
     """Returns tables of the policies on each number of cores, of the layouts beside one group, and of
-    what the scheduler costs."""
-    columns = [(count, workload, EFFICIENCY if workload == "saturated" else SLOWDOWN)
-               for count in MANY for workload in MANY_WORKLOADS
-               if results.runs("cores", f"{POLICIES[0]}, {workload}", count)]
-    out = [markdown_table(
-        ["Virtual cores, policy",
-         *(f"{count}, {workload}, {key}" for count, workload, key in columns)],
-        [[name, *(_cores_cell(results, name, *each) for each in columns)] for name in POLICIES])]
+    what the scheduler costs: those that have been measured."""
     rows_ = [[f"{count} cores, {policy}, {layout}", *(_layout_cell(
         results, count, policy, layout, base, *column) for column in LAYOUT_COLUMNS)]
              for count in LAYOUTS for policy in LAYOUT_POLICIES
              for layout, base in layouts(count).items()
              if results.runs("cores", f"{policy}, {layout}, saturated", count)]
-    if rows_:
-        out.append(markdown_table(
-            ["Layout to one group", *(", ".join(column) for column in LAYOUT_COLUMNS)], rows_))
-    columns = [(count, workload, key) for count in MANY[1:] for workload in ("load 0.5", "load 0.95")
-               if results.runs("cores", f"{POLICIES[0]}, {workload}", count) for key in SPENT]
-    out.append(markdown_table(
-        ["Virtual cores, CPU us per event",
-         *(f"{count}, {workload}, {key}" for count, workload, key in columns)],
-        [[name, *(_cores_cell(results, name, *each) for each in columns)] for name in POLICIES]))
-    return "\n\n".join(out)
+    of_layouts = [markdown_table(["Layout to one group", *(", ".join(column)
+                                                           for column in LAYOUT_COLUMNS)], rows_)]
+    of_policies = [_policies_table(results, "Virtual cores, policy", [
+        (count, workload, EFFICIENCY if workload == "saturated" else SLOWDOWN)
+        for count in MANY for workload in MANY_WORKLOADS]),
+                   _policies_table(results, "Virtual cores, CPU us per event", [
+                       (count, workload, key) for count in MANY[1:]
+                       for workload in ("load 0.5", "load 0.95") for key in SPENT])]
+    return "\n\n".join([*(of_policies if has_policies(results) else ()),
+                        *(of_layouts if rows_ else ())])
+
+
+def has_policies(results):
+    return any(line["name"].count(", ") == 1 for line in results.of("cores"))
+
+
+def _policies_table(results, title, columns):
+    columns = [each for each in columns if results.runs("cores", f"{POLICIES[0]}, {each[1]}", each[0])]
+    return markdown_table(
+        [title, *(f"{count}, {workload}, {key}" for count, workload, key in columns)],
+        [[name, *(_cores_cell(results, name, *each) for each in columns)] for name in POLICIES])
 
 
 EFFICIENCY, SLOWDOWN = "efficiency", "p99 slowdown"
