@@ -20,6 +20,7 @@ from test_tokens import make as token_of
 pytestmark = pytest.mark.skipif(not shutil.which("avifenc"), reason="no avifenc: libavif-bin")
 
 SMALL = PHOTO.resize((203, 147))
+MIDDLE = PHOTO.resize((903, 601))
 
 
 def avif(folder, image, *options, name="x"):
@@ -69,19 +70,19 @@ def left(image, turns):
 
 
 KINDS = {
-    "colour": ((), PHOTO, lambda p: p),
-    "grey": (("-y", "400"), PHOTO, lambda p: p.convert("L")),
-    "10 bits": (("-d", "10", "-y", "420"), PHOTO, lambda p: p),
-    "alpha": ((), with_alpha(PHOTO), lambda p: on(p, "white")),
-    "alpha that is multiplied": (("-p",), with_alpha(PHOTO), lambda p: on(p, "white")),
-    "grey with alpha, 12 bits": (("-y", "400", "-d", "12"), with_alpha(PHOTO),
+    "colour": ((), MIDDLE, lambda p: p),
+    "grey": (("-y", "400"), MIDDLE, lambda p: p.convert("L")),
+    "10 bits": (("-d", "10", "-y", "420"), MIDDLE, lambda p: p),
+    "alpha": ((), with_alpha(MIDDLE), lambda p: on(p, "white")),
+    "alpha that is multiplied": (("-p",), with_alpha(MIDDLE), lambda p: on(p, "white")),
+    "grey with alpha, 12 bits": (("-y", "400", "-d", "12"), with_alpha(MIDDLE),
                                  lambda p: on(p, "white").convert("L")),
-    "turned": (("--irot", "1"), PHOTO, lambda p: left(p, 1)),
-    "turned and mirrored": (("--irot", "3", "--imir", "1"), PHOTO,
+    "turned": (("--irot", "1"), MIDDLE, lambda p: left(p, 1)),
+    "turned and mirrored": (("--irot", "3", "--imir", "1"), MIDDLE,
                             lambda p: left(p, 3).transpose(Image.Transpose.FLIP_LEFT_RIGHT)),
-    "mirrored": (("--imir", "0"), PHOTO, lambda p: p.transpose(Image.Transpose.FLIP_TOP_BOTTOM)),
-    "cropped": (("-y", "420", "--crop", "2,4,1190,780"), PHOTO,
-                lambda p: p.crop((2, 4, 1192, 784))),
+    "mirrored": (("--imir", "0"), MIDDLE, lambda p: p.transpose(Image.Transpose.FLIP_TOP_BOTTOM)),
+    "cropped": (("-y", "420", "--crop", "2,4,890,580"), MIDDLE,
+                lambda p: p.crop((2, 4, 892, 584))),
     "a grid": (("-g", "4x3"), PHOTO.resize((1024, 768)), lambda p: p),
     "a grid with alpha": (("-g", "2x2"), with_alpha(PHOTO.resize((1024, 768))),
                           lambda p: on(p, "white")),

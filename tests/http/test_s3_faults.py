@@ -1,7 +1,7 @@
 """store.kind = s3: what becomes of images when the object store fails."""
 
 import os
-import time
+import re
 
 import pytest
 
@@ -233,7 +233,7 @@ def test_token_is_not_refused_for_an_image_that_cannot_be_read(begin, store, tmp
 
 def test_outage(begin, store):
     """While the store is away, answers are 503 with Retry-After, soon. All that was acknowledged is
-    there when it is back, and new images are stored within 2 s."""
+    there when it is back. The first probe that it answers is enough, and they come often."""
     daemon = begin()
     before = [daemon.image(SMALL) for _ in range(3)]
     store.stop()
@@ -244,11 +244,12 @@ def test_outage(begin, store):
         assert is_away(daemon.get(before[0]["variants"]["thumb"]["url"]))
         assert is_away(daemon.get(before[0]["url"]))
     assert daemon.get("/readyz").status == 200
+    answered = len(store.answered)
     store.start()
-    back = time.monotonic()
     assert eventually(lambda: daemon.upload(SMALL).status == 201, slow(5))
-    assert time.monotonic() - back < slow(2)
     assert eventually(lambda: not figures(daemon)["is_away"])  # where it is read
+    assert store.answered[answered:].count(("PUT", "a/b/probe")) <= 2  # the daemon may give one up
+    assert int(re.search(r"trying again every (\d+) ms", daemon.log)[1]) <= 1000
     for image in before:
         check_stored(daemon, image)
     assert daemon.says("answers again")
