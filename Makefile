@@ -144,8 +144,9 @@ $B/libsched.a: $(filter-out $B/src/main.o,$(filter $B/src/%,$(OBJ))) $B/objects
 $B/libdarkroom.a $B/libsched.a:
 	$(call say,AR)rm -f $@; $(AR) qcs $@ $(filter %.o,$^)
 $B/tests/unit/%.o: private DARKROOM_CPPFLAGS += -iquote tests/unit
-# Tests run for a moment: the compiler would take longer than it saves. _FORTIFY_SOURCE needs -O1.
-$B/tests/unit/%.o: private DARKROOM_CFLAGS += $(if $(SAN),-O0,-O1 -g1)
+# Tests run for a moment: the compiler would take longer than it saves. _FORTIFY_SOURCE needs -O1. DEBUG=1 is for debuggers.
+$B/tests/unit/%.o: private DARKROOM_CFLAGS += $(if $(SAN),-O0,-O1 $(if $(DEBUG),-g1,-g0))
+$B/tests/unit/%: private DARKROOM_LDFLAGS += $(if $(SAN)$(DEBUG),,-Wl,-S)
 # The linker takes the fixtures that a test uses from a library.
 $B/libfixtures.a: $(FIXTURES) Makefile
 	$(call say,AR)rm -f $@; $(AR) qcs $@ $(filter %.o,$^)
