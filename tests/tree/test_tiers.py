@@ -76,9 +76,15 @@ def test_parts_are_complete(full):
     for name in full:
         if found := PART.search(name):
             parts[name.removesuffix(found[0])].append(found[0])
-    assert len(parts) == 5
+    assert len(parts) == 6
     for name, some in parts.items():
         assert set(some) == {f", {i}/{len(some)}" for i in range(1, len(some) + 1)}, name
+
+
+def test_parts_of_the_experiment_are_complete(full):
+    some = [word for i in "12" for word in full[f"experiment, {i}/2"] if word.startswith("tests/")]
+    assert sorted(some) == sorted(str(path.relative_to(ROOT))
+                                  for path in ROOT.glob("tests/experiment/test_*.py"))
 
 
 def test_parts_of_the_unit_tests_are_complete():
