@@ -45,6 +45,8 @@ static bool begin(const struct jail_request *q, aom_codec_ctx_t *codec)
 	return !lib.codec_control(codec, AOME_SET_CPUUSED,
 	                          is_small ? CPU_USED_SMALL : CPU_USED_FAST) &&
 	       !lib.codec_control(codec, AOME_SET_CQ_LEVEL, (int)q->quality) &&
+	       !lib.codec_control(codec, AOME_SET_TUNING,
+	                          is_small ? AOM_TUNE_PSNR : AOM_TUNE_SSIM) &&
 	       !lib.codec_control(codec, AV1E_SET_COLOR_PRIMARIES, AOM_CICP_CP_BT_709) &&
 	       !lib.codec_control(codec, AV1E_SET_TRANSFER_CHARACTERISTICS, AOM_CICP_TC_SRGB) &&
 	       !lib.codec_control(codec, AV1E_SET_MATRIX_COEFFICIENTS, AOM_CICP_MC_BT_601) &&
