@@ -122,7 +122,7 @@ def test_terminal_without_escapes_gets_one_table(top):
 @needs_terminal
 def test_live_table_follows_stats(top):
     daemon, terminal = top(columns=100, rows=40)
-    assert list(rows_of(terminal.lines)) == STAGES
+    assert terminal.shows(lambda lines: list(rows_of(lines)) == STAGES), terminal.text
     daemon.image(SMALL)
 
     def agrees():
