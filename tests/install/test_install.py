@@ -154,6 +154,12 @@ def test_first_start_as_root_becomes_nobody(owner, mode, words, user):
         assert daemon.returncode == 0, log
 
 
+def test_what_builds_the_daemon_builds_what_it_executes():
+    """scripts/run builds build/darkroomd alone. Without darkroom-decode it would accept JPEGs only."""
+    done = run("make", "--dry-run", "--always-make", "-C", ROOT, "build/darkroomd")
+    assert "ln -f build/plain/darkroom-decode build/darkroom-decode" in done.stdout, done.stderr
+
+
 def test_package_needs_what_the_setup_installs():
     """The package must build where nothing else is installed."""
     setup = (ROOT / "scripts/setup").read_text()
