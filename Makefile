@@ -81,7 +81,7 @@ say = $(if $(filter 1,$V),,@printf '  %-5s %s\n' $(1) $@;)
 .DELETE_ON_ERROR:
 .SECONDARY:
 
-all: $(PROGRAMS:%=$B/%) $(if $(filter build/plain,$B),$(PROGRAMS:%=build/%) $(PRELOADS) $(ESCAPES) $(HOSTILE) $(SERVER))
+all: $(PROGRAMS:%=$B/%) $(if $(filter build/plain,$B),$(PROGRAMS:%=build/%) $(PRELOADS) $(ESCAPES) $(HOSTILE) $(PLANES) $(SERVER))
 
 $(PROGRAMS:%=build/%): build/%: build/plain/%
 	$(call say,COPY)ln -f $< $@
