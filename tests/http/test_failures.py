@@ -144,6 +144,6 @@ def test_full_disk_of_the_access_log_stops_no_request(start, small_disk):
         def is_reported():
             assert c.request("GET", "/healthz").status == 200
             return "log.access_file: cannot write: No space left on device" in daemon.log
-        assert eventually(is_reported)
+        assert eventually(is_reported, step=0)
     assert daemon.upload(PICTURE).status == 201
     daemon.stop()
