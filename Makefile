@@ -86,9 +86,6 @@ all: $(PROGRAMS:%=$B/%) $(if $(filter build/plain,$B),$(PROGRAMS:%=build/%) $(PR
 $(PROGRAMS:%=build/%): build/%: build/plain/%
 	$(call say,COPY)ln -f $< $@
 
-# The daemon executes it from its own folder.
-$(sort $B/darkroomd build/darkroomd): %/darkroomd: | %/darkroom-decode
-
 $B/darkroomd: $(OBJ) $(LLHTTP) $B/flags $B/objects
 	$(call say,LINK)$(CC) $(DARKROOM_LDFLAGS) -o $@ $(OBJ) $(LLHTTP) $(LIBS)
 
