@@ -13,7 +13,7 @@ import subprocess
 
 import pytest
 
-from browser import Page
+from browser import Browser, Page
 from machine import CONFIG, HOME, ROOT, STORE, TREE, Machine
 
 USER = "nobody"
@@ -218,7 +218,7 @@ class InBrowser:
     """Chromium runs it, in an empty page."""
 
     def __call__(self, machine, block):
-        with Page(machine.profile) as page:
+        with Browser(machine.profile) as chromium, Page(chromium) as page:
             page.js(f"{block}; window.toJpeg = toJpeg")
             kind = page.js("""(async () => {
                 const canvas = new OffscreenCanvas(30, 20);
