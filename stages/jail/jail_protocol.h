@@ -69,7 +69,7 @@ struct jail_request {
 	uint32_t effort;        /* JAIL_DECODE, or of an encode */
 	uint32_t quality;       /* of an encode, on the scale of the library */
 	uint32_t chroma_reduce; /* of an encode with 3 planes: as reduce, of chroma: 1 or 2 */
-	uint64_t source_bytes, arena_bytes;
+	uint64_t source_bytes, memory_bytes;
 	uint64_t extra_max; /* a larger profile is dropped; a larger file is none */
 };
 

@@ -71,7 +71,7 @@ void decoder_jailed_choose(struct decoder *d, int width, int height)
 	};
 	const struct jail_request *q = &d->job.request;
 
-	d->job.request.arena_bytes =
+	d->job.request.memory_bytes =
 		file_header_memory(&d->header, jail_plane_side(q->width, q->reduce),
 	                           jail_plane_side(q->height, q->reduce));
 }
@@ -99,7 +99,7 @@ uint64_t decoder_jailed_bytes(const struct decoder *d)
 {
 	const struct jail_request *q = &d->job.request;
 
-	return q->arena_bytes + jail_used_bytes(q) + 2 * q->extra_max;
+	return q->memory_bytes + jail_used_bytes(q) + 2 * q->extra_max;
 }
 
 enum decoder_result decoder_jailed_start(struct decoder *d)

@@ -41,7 +41,7 @@ static struct jail_request request_of(const struct encoding *how, enum chroma ch
 		.plane_count = plane_count(how, chroma),
 		.reduce = 1,
 		.chroma_reduce = chroma == CHROMA_444 ? 1 : 2,
-		.arena_bytes =
+		.memory_bytes =
 			ARENA_BYTES + pixels * (is_avif(how) ? ARENA_AVIF_PIXEL : ARENA_WEBP_PIXEL),
 	};
 
@@ -177,6 +177,6 @@ uint64_t encoder_jailed_bytes(const struct encoding *how, enum chroma chroma, in
 {
 	struct jail_request q = request_of(how, chroma, width, height);
 
-	return q.source_bytes + q.arena_bytes + jail_used_bytes(&q) + q.extra_max +
+	return q.source_bytes + q.memory_bytes + jail_used_bytes(&q) + q.extra_max +
 	       container_bytes(icc_size);
 }

@@ -164,7 +164,7 @@ static bool prepare(const struct jail_request *q, int slot, struct codec_job *jo
 	job->planes = map(slot, at, jail_used_bytes(q) - at, PROT_READ | PROT_WRITE);
 	close(slot);
 	/* The signal of the timer ends the process. Nothing can change that behind the filter. */
-	return job->source && job->planes && take_memory(q->arena_bytes) &&
+	return job->source && job->planes && take_memory(q->memory_bytes) &&
 	       setitimer(ITIMER_PROF, &cpu, NULL) == 0 && lock_child();
 }
 

@@ -129,8 +129,8 @@ static struct jail_job job_of(const struct sample *s, unsigned reduce, uint32_t 
 		             .background = background,
 		             .cpu_ms = 300,
 		             .source_bytes = s->size,
-		             .arena_bytes = file_header_memory(&h, jail_plane_side(WIDTH, reduce),
-		                                               jail_plane_side(HEIGHT, reduce)) },
+		             .memory_bytes = file_header_memory(&h, jail_plane_side(WIDTH, reduce),
+		                                                jail_plane_side(HEIGHT, reduce)) },
 	};
 }
 
@@ -276,7 +276,7 @@ static void test_memory_is_what_was_reserved(void **state)
 	write_png(&s, 3);
 	struct jail_job job = job_of(&s, 1, 0);
 
-	job.request.arena_bytes = 16 << 10;
+	job.request.memory_bytes = 16 << 10;
 	struct result r = run(&job);
 
 	assert_int_equal(r.result, JAIL_JOB_FAILED);
@@ -318,7 +318,7 @@ static void test_an_encode_waits_for_no_decode(void **state)
 		                                .quality = 80,
 		                                .cpu_ms = 300,
 		                                .source_bytes = sizeof planes,
-		                                .arena_bytes = 4 << 20,
+		                                .memory_bytes = 4 << 20,
 		                                .extra_max = 4096 } };
 
 	hold(&held);
