@@ -2,6 +2,7 @@
 that no library is needed. Notes errors of the console and all requests."""
 
 import base64
+import contextlib
 import itertools
 import json
 import os
@@ -186,3 +187,10 @@ class Page:
         data = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=whole,
                          **clip)["data"]
         pathlib.Path(path).write_bytes(base64.b64decode(data))
+
+
+@contextlib.contextmanager
+def tab(profile, *arguments, **options):
+    """Yields the only page of a browser."""
+    with Browser(profile) as browser, Page(browser, *arguments, **options) as page:
+        yield page

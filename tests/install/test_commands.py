@@ -13,7 +13,7 @@ import subprocess
 
 import pytest
 
-from browser import Browser, Page
+from browser import tab
 from machine import CONFIG, HOME, ROOT, STORE, TREE, Machine
 
 USER = "nobody"
@@ -218,7 +218,7 @@ class InBrowser:
     """Chromium runs it, in an empty page."""
 
     def __call__(self, machine, block):
-        with Browser(machine.profile) as chromium, Page(chromium) as page:
+        with tab(machine.profile) as page:
             page.js(f"{block}; window.toJpeg = toJpeg")
             kind = page.js("""(async () => {
                 const canvas = new OffscreenCanvas(30, 20);

@@ -58,7 +58,7 @@ def test_webassembly_has_the_execution_of_the_program(policy, cores, tmp_path):
 @pytest.mark.skipif(not shutil.which("chromium"), reason="needs chromium")
 def test_the_page_shows_the_executions_of_two_policies(tmp_path):
     """From a file, without a server: no request but for the page, and no error."""
-    with browser.Browser(tmp_path / "profile") as chromium, browser.Page(chromium) as page:
+    with browser.tab(tmp_path / "profile") as page:
         page.open(f"file://{ROOT}/build/lab.html")
         assert page.wait("shown.length === 2", 60)
         for side, policy in enumerate(("drain", "cohort")):
