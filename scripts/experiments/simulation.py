@@ -202,7 +202,7 @@ def _layout_arguments(layout):
     world = {"nodes": int(words[-2]), "far": 1000 * FAR_US} if "nodes" in words else {}
     if count == "one":
         return {}, world
-    kind = {"replicas": "replicas", "parts": "parts", "groups": "groups"}[words[0]]
+    kind = words[0]  # replicas, parts or groups
     more = {kind: 1 if kind == "groups" else int(count)}
     return more | ({"steal": 1} if layout.endswith(HELP) else {}), world
 
