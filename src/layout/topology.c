@@ -137,6 +137,9 @@ int topology_new(struct topology **out)
 		topology_free(t);
 		return err;
 	}
+	if (!topology_is_here(t))
+		log_notice("topology: hwloc describes another machine; "
+		           "workers are not bound to cores");
 	*out = t;
 	return 0;
 }

@@ -630,9 +630,6 @@ static int build(struct graph *g, const struct conf *conf, size_t inbox_capacity
 	struct schedule *schedule = NULL;
 	int err = topology_new(&g->topology);
 
-	if (!err && !topology_is_here(g->topology))
-		log_notice("topology: hwloc describes another machine; "
-		           "workers are not bound to cores");
 	if (!err)
 		err = read_profile(g, conf);
 	for (unsigned i = 1; i < GROUP_COUNT && !err; i++)
