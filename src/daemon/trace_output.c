@@ -7,11 +7,9 @@
 #include <inttypes.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/text.h"
 #include "log/log.h"
 #include "sched/core/trace.h"
 #include "telemetry/trace_format.h"
@@ -19,7 +17,6 @@
 #define READ_MS 50                /* between two readings of the rings */
 #define TICK_NS NS_PER_S          /* between two records of type TRACE_TICK */
 #define GIVE_UP_NS (5 * NS_PER_S) /* for a client to read the rest */
-#define NAMES_MAX 2048
 
 /* ---- writing ---- */
 
@@ -36,24 +33,6 @@ static void append_record(struct trace_output *t, enum trace_type type, uint64_t
 		                             .stage = TRACE_NO_STAGE };
 
 	append(t, &record, sizeof record);
-}
-
-static void append_header(struct trace_output *t, const struct graph *g)
-{
-	struct trace_header header = { .magic = TRACE_MAGIC,
-		                       .order = TRACE_BYTE_ORDER,
-		                       .version = TRACE_VERSION,
-		                       .record = sizeof(struct trace_record),
-		                       .begin_ns = clock_ns() };
-	struct text names = TEXT_LOCAL(NAMES_MAX);
-	struct timespec now;
-
-	trace_names(g, &names);
-	clock_gettime(CLOCK_REALTIME, &now);
-	header.begin_unix_ns = (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
-	header.names = (uint32_t)names.length;
-	append(t, &header, sizeof header);
-	append(t, names.data, names.length);
 }
 
 /* Fills the empty buffer. Returns whether there is something in it. */
@@ -118,8 +97,8 @@ int trace_output_start(struct trace_output *t, struct graph *g, int fd, bool is_
 	t->state = TRACE_OUTPUT_RECORDING;
 	t->until_ns = is_client ? now_ns + t->seconds * NS_PER_S : UINT64_MAX;
 	t->tick_ns = now_ns;
-	t->bytes = t->sent = t->length = 0;
-	append_header(t, g);
+	t->bytes = t->sent = 0;
+	t->length = trace_header(g, t->buffer);
 	return 0;
 }
 

@@ -2,7 +2,7 @@
  * trace_format.h - the format of a trace of visits.
  *
  *   struct trace_header, then a JSON text of header.names bytes with the names of stages, groups
- *   and policies (trace_names()), then records of header.record bytes each.
+ *   and policies (trace_header()), then records of header.record bytes each.
  *
  * All integers have the byte order of the machine, which header.order shows. The records of one
  * worker are in the order in which they ended. Records of different workers are mixed.

@@ -18,21 +18,18 @@
  *   EVENTS         events that go round at a time
  *   BOTTLENECK_US, IDLE_US  CPU time of an event in the bottleneck and in each other stage
  *   random=SEED    CPU times are random, exponentially distributed, with these means
- *   trace=FILE     all visits, as in telemetry/trace_format.h, without a header
- *   paths=1        the search engine, with 15 stages
- *   gate=N         most events of a visit
- *   quantum_us=N   after which a visit ends; without a gate
- *   table_kb=N     table that each stage reads for each event
- *   clocked=1      work is CPU time by the thread's clock, whatever speed the processor has
- *   rate=N         an open loop: N events arrive in a second, a Poisson process. At most EVENTS
- *                  are there, others are refused. Their work does not depend on the policy
- *   sources=N      threads from which they arrive
- *   records=FILE   the CPU times of a round are those of a line, chosen at random: the last STAGES
- *                  numbers of each line, in microseconds. Other text before them is ignored
- *   replicas=N     layout replicate, by load; steal=1: workers help other replicas
- *   parts=N        layout partition; profile=FILE: what the stages cost, as layout.profile
- *   groups=1       the bottleneck is a group of its own, with THREADS workers as well
- * Prints one JSON object about SECONDS, after a warm-up of a quarter of that.
+ *   trace=FILE     all visits, as in telemetry/trace_format.h. In virtual time the same seed has
+ * the same trace: scripts/trace-draw --format svg FILE draws its timeline paths=1        the search
+ * engine, with 15 stages gate=N         most events of a visit quantum_us=N   after which a visit
+ * ends; without a gate table_kb=N     table that each stage reads for each event clocked=1 work is
+ * CPU time by the thread's clock, whatever speed the processor has rate=N         an open loop: N
+ * events arrive in a second, a Poisson process. At most EVENTS are there, others are refused. Their
+ * work does not depend on the policy sources=N      threads from which they arrive records=FILE the
+ * CPU times of a round are those of a line, chosen at random: the last STAGES numbers of each line,
+ * in microseconds. Other text before them is ignored replicas=N     layout replicate, by load;
+ * steal=1: workers help other replicas parts=N        layout partition; profile=FILE: what the
+ * stages cost, as layout.profile groups=1       the bottleneck is a group of its own, with THREADS
+ * workers as well Prints one JSON object about SECONDS, after a warm-up of a quarter of that.
  *
  * The same program runs in virtual time: tests/world.
  */
@@ -61,6 +58,7 @@
 #include "sched/core/trace.h"
 #include "sched/core/visit.h"
 #include "spin.h"
+#include "telemetry/trace_format.h"
 
 #define EVENTS_MAX 4096
 #define SOURCES_MAX 64
@@ -388,17 +386,39 @@ static void wait_ns(uint64_t ns)
 
 #define TRACE_INTERVAL_NS (5 * NS_PER_MS) /* the rings of the workers must not become full */
 
-/* Waits, and writes the trace meanwhile. */
-static void wait_traced(struct graph *g, const struct setting *s, uint64_t ns)
+static bool begin_trace(struct graph *g, FILE *to)
+{
+	char header[TRACE_HEADER_MAX];
+	size_t size = trace_header(g, header);
+
+	return trace_start(g) == 0 && fwrite(header, size, 1, to) == 1;
+}
+
+static void write_trace(struct graph *g, FILE *to)
 {
 	char data[1 << 16];
 	size_t size;
 
+	while ((size = trace_read(g, data, sizeof data)) > 0)
+		fwrite(data, size, 1, to);
+}
+
+static void end_trace(struct graph *g, FILE *to)
+{
+	const struct trace_record end = { .type = TRACE_END, .begin_ns = clock_ns() };
+
+	trace_stop(g);
+	write_trace(g, to);
+	fwrite(&end, sizeof end, 1, to);
+}
+
+/* Waits, and writes the trace meanwhile. */
+static void wait_traced(struct graph *g, const struct setting *s, uint64_t ns)
+{
 	for (uint64_t step; s->trace && ns; ns -= step) {
 		step = ns < TRACE_INTERVAL_NS ? ns : TRACE_INTERVAL_NS;
 		wait_ns(step);
-		while ((size = trace_read(g, data, sizeof data)) > 0)
-			fwrite(data, size, 1, s->trace);
+		write_trace(g, s->trace);
 	}
 	wait_ns(ns);
 }
@@ -626,11 +646,13 @@ static int run(const struct setting *s)
 	fill_conf(&conf, s);
 	if (graph_new(&g, &conf, NULL, EVENTS_MAX, EVENTS_MAX) != 0 || graph_start(g) != 0)
 		return EXIT_FAILURE;
-	if (s->trace && trace_start(g) != 0)
+	if (s->trace && !begin_trace(g, s->trace))
 		return EXIT_FAILURE;
 	if (!begin_arrivals(sources, s, g))
 		return EXIT_FAILURE;
 	measure(g, s);
+	if (s->trace)
+		end_trace(g, s->trace);
 	end_arrivals(sources, s);
 	print_times(PATH_COUNT, "kept", ",\"paths\":[{");
 	for (unsigned p = 0, count = s->paths ? PATH_COUNT : 1; p < count; p++)

@@ -552,6 +552,8 @@ TABLE = {
         ("# scripts/partition", Run(some_photos, is_partitioned, cwd=TREE,
                                     edits=[("-d 30", "-d 300ms")])),
         ("$ darkroomd ctl trace", Run(under_load, is_drawn, edits=[("trace 10", "trace 1")])),
+        ("$ WORLD=", Elsewhere("make world", "world/test_world.py",
+                               "def test_a_seed_is_drawn_by_the_commands_of_the_book")),
     ],
     "stages/storage/darkroom-scale.7": [
         ('{"Rules"', Text("a rule of an object store")),

@@ -24,15 +24,16 @@ static const struct {
 static bool read_trace(const char *name, struct trace_log *log)
 {
 	FILE *file = fopen(name, "rb");
+	struct trace_header header;
 	long size = 0;
 
-	if (!file || fseek(file, 0, SEEK_END) || (size = ftell(file)) < 0)
+	if (!file || fread(&header, sizeof header, 1, file) != 1 || fseek(file, 0, SEEK_END) ||
+	    (size = ftell(file) - (long)(sizeof header + header.names)) < 0)
 		return false;
 	size_t count = (size_t)size / sizeof(struct trace_record);
 	struct trace_record *record = malloc(count * sizeof *record + 1);
-
-	rewind(file);
-	bool is_whole = record && fread(record, sizeof *record, count, file) == count;
+	bool is_whole = record && fseek(file, -size, SEEK_END) == 0 &&
+	                fread(record, sizeof *record, count, file) == count;
 
 	if (is_whole)
 		trace_log_add(log, record, count);

@@ -5,6 +5,7 @@ import os
 import pathlib
 import re
 import subprocess
+import xml.etree.ElementTree
 
 import pytest
 
@@ -149,6 +150,22 @@ def test_policies_have_the_order_of_their_paper(policy, tmp_path):
         pools = ["5" if chosen == "seda" else "1", "5"] if policy == "seda" else []
         done = subprocess.run([WORLD / "orders", policy, file, *pools], check=False)
         assert (done.returncode == 0) == holds
+
+
+def test_a_seed_is_drawn_by_the_commands_of_the_book(tmp_path):
+    """Each of the eight simulated cores has a lane, and each stage its colour."""
+    book = (ROOT / "src/sched/darkroom-scheduling.7").read_text()
+    commands = re.search(r'^\$ (WORLD=".*?)^\.Ed', book, re.M | re.S)[1]
+    commands = commands.replace("\\e\n", "\\\n").replace("\n$ ", "\n")
+    for file in "seed.trace", "seed.svg":
+        commands = commands.replace(file, str(tmp_path / file))
+    done = subprocess.run(["sh", "-ec", commands], cwd=ROOT, capture_output=True, text=True,
+                          check=False)
+    assert done.returncode == 0, done.stderr
+    drawn = xml.etree.ElementTree.parse(tmp_path / "seed.svg")
+    texts = [text.text for text in drawn.iter("{http://www.w3.org/2000/svg}text")]
+    assert {f"core {i}" for i in range(8)} <= set(texts)
+    assert len([text for text in texts if re.match(r"s10\d: \d+ visits", text)]) == 5
 
 
 @pytest.mark.parametrize("policy, holds", [("user-threads", True), ("drain", False)])

@@ -13,6 +13,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "base/json.h"
@@ -225,7 +226,7 @@ size_t trace_read(struct graph *g, void *out, size_t size)
 	return n * sizeof *to;
 }
 
-void trace_names(const struct graph *g, struct text *to)
+static void append_names(const struct graph *g, struct text *to)
 {
 	struct json j = { .text = to };
 
@@ -244,6 +245,25 @@ void trace_names(const struct graph *g, struct text *to)
 		json_string(&j, NULL, policy_at(i)->name);
 	json_array_end(&j);
 	json_object_end(&j);
+}
+
+size_t trace_header(const struct graph *g, void *out)
+{
+	struct trace_header header = { .magic = TRACE_MAGIC,
+		                       .order = TRACE_BYTE_ORDER,
+		                       .version = TRACE_VERSION,
+		                       .record = sizeof(struct trace_record),
+		                       .begin_ns = clock_ns() };
+	struct timespec now;
+	struct text names;
+
+	text_init(&names, (char *)out + sizeof header, TRACE_HEADER_MAX - sizeof header);
+	append_names(g, &names);
+	clock_gettime(CLOCK_REALTIME, &now);
+	header.begin_unix_ns = (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+	header.names = (uint32_t)names.length;
+	memcpy(out, &header, sizeof header);
+	return sizeof header + names.length;
 }
 
 #define ORDER_BYTES_MAX 1024 /* a table, and the rates of its stages */

@@ -13,7 +13,6 @@
 
 struct graph;
 struct stage;
-struct text;
 struct trace_ring;
 struct tracer;
 struct visit;
@@ -33,8 +32,10 @@ void trace_stop(struct graph *g);
 #define TRACE_READ_MIN 1024
 size_t trace_read(struct graph *g, void *out, size_t size);
 
-/* Appends the names of stages, groups and policies, as JSON in the order of their numbers. */
-void trace_names(const struct graph *g, struct text *to);
+/* Writes the header of a trace that begins now, with the names of stages, groups and policies as
+ * JSON in the order of their numbers. out has TRACE_HEADER_MAX bytes. Returns the size. */
+#define TRACE_HEADER_MAX 4096
+size_t trace_header(const struct graph *g, void *out);
 
 /* Frees the rings, which no thread uses any more. NULL is ignored. */
 void trace_free(struct tracer *t);

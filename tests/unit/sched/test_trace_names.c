@@ -1,4 +1,4 @@
-/* test_trace_names.c - the names that stand at the beginning of a trace. */
+/* test_trace_names.c - the header of a trace, and the names behind it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,11 +9,11 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "base/text.h"
 #include "conf/conf.h"
 #include "sched/core/graph.h"
 #include "sched/core/runtime.h"
 #include "sched/core/trace.h"
+#include "telemetry/trace_format.h"
 
 static void handle(struct visit *v, struct event *const *batch, unsigned n)
 {
@@ -37,10 +37,10 @@ const unsigned graph_row_count = COUNT_OF(graph_rows);
 
 static void stages_groups_and_policies_are_named(void **state)
 {
-	char data[1024], expected[1024];
+	char data[TRACE_HEADER_MAX], expected[1024];
+	struct trace_header header;
 	struct graph *g;
 	struct conf conf;
-	struct text t;
 
 	(void)state;
 	memset(&conf, 0, sizeof conf);
@@ -49,8 +49,12 @@ static void stages_groups_and_policies_are_named(void **state)
 	for (unsigned i = 0; i < graph_row_count; i++)
 		conf.stage[i].threads = CONF_AUTO;
 	assert_int_equal(graph_new(&g, &conf, NULL, 16, 16), 0);
-	text_init(&t, data, sizeof data);
-	trace_names(g, &t);
+	size_t size = trace_header(g, data);
+
+	memcpy(&header, data, sizeof header);
+	assert_memory_equal(header.magic, TRACE_MAGIC, sizeof header.magic);
+	assert_int_equal(header.record, sizeof(struct trace_record));
+	assert_int_equal(size, sizeof header + header.names);
 	int n = snprintf(expected, sizeof expected,
 	                 "{\"stages\":[\"one\",\"two\"],\"groups\":[\"\"");
 
@@ -62,7 +66,7 @@ static void stages_groups_and_policies_are_named(void **state)
 		n += snprintf(expected + n, sizeof expected - (size_t)n, "%s\"%s\"", i ? "," : "",
 		              policy_at(i)->name);
 	snprintf(expected + n, sizeof expected - (size_t)n, "]}");
-	assert_string_equal(data, expected);
+	assert_string_equal(data + sizeof header, expected);
 	graph_free(g);
 }
 
