@@ -17,7 +17,6 @@
 
 #include "base/check.h"
 #include "base/clock.h"
-#include "base/json.h"
 #include "base/pool.h"
 #include "base/round.h"
 #include "base/text.h"

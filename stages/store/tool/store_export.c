@@ -8,7 +8,6 @@
  * taken only if all of its files could be opened in one directory. Main thread.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
