@@ -104,14 +104,24 @@ static void on_ready(evutil_socket_t fd, short what, void *arg)
 	w->ready(w->arg);
 }
 
+static int init(struct reactor_watch *w, struct reactor *r, int fd, int what,
+                void (*ready)(void *arg), void *arg)
+{
+	*w = (struct reactor_watch){ .ready = ready, .arg = arg };
+	w->handle = event_new(base_of(r), fd, (short)what, on_ready, w);
+	return w->handle ? 0 : -ENOMEM;
+}
+
 int reactor_watch_init(struct reactor_watch *w, struct reactor *r, int fd, bool for_writing,
                        void (*ready)(void *arg), void *arg)
 {
-	*w = (struct reactor_watch){ .ready = ready, .arg = arg };
-	w->handle =
-		event_new(base_of(r), fd, (short)((for_writing ? EV_WRITE : EV_READ) | EV_PERSIST),
-	                  on_ready, w);
-	return w->handle ? 0 : -ENOMEM;
+	return init(w, r, fd, (for_writing ? EV_WRITE : EV_READ) | EV_PERSIST, ready, arg);
+}
+
+int reactor_timer_init(struct reactor_watch *w, struct reactor *r, void (*fired)(void *arg),
+                       void *arg)
+{
+	return init(w, r, -1, 0, fired, arg);
 }
 
 void reactor_watch_fini(struct reactor_watch *w)
@@ -138,36 +148,12 @@ void reactor_watch_off(struct reactor_watch *w)
 	w->is_on = false;
 }
 
-static void on_fired(evutil_socket_t fd, short what, void *arg)
-{
-	struct reactor_timer *t = arg;
-
-	(void)fd;
-	(void)what;
-	t->fired(t->arg);
-}
-
-int reactor_timer_init(struct reactor_timer *t, struct reactor *r, void (*fired)(void *arg),
-                       void *arg)
-{
-	*t = (struct reactor_timer){ .fired = fired, .arg = arg };
-	t->handle = evtimer_new(base_of(r), on_fired, t);
-	return t->handle ? 0 : -ENOMEM;
-}
-
-void reactor_timer_fini(struct reactor_timer *t)
-{
-	if (t->handle)
-		event_free(t->handle);
-	t->handle = NULL;
-}
-
-int reactor_timer_set(struct reactor_timer *t, uint64_t delay_ns)
+int reactor_timer_set(struct reactor_watch *w, uint64_t delay_ns)
 {
 	/* Rounded up, so that the deadline has passed when the timer fires. */
 	uint64_t delay_us = delay_ns / 1000 + 1;
 	const struct timeval delay = { .tv_sec = (time_t)(delay_us / 1000000),
 		                       .tv_usec = (suseconds_t)(delay_us % 1000000) };
 
-	return evtimer_add((struct event *)t->handle, &delay) ? -ENOMEM : 0;
+	return event_add(w->handle, &delay) ? -ENOMEM : 0;
 }

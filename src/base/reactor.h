@@ -12,17 +12,12 @@
 
 struct reactor;
 
+/* A descriptor, or a timer, which has none. */
 struct reactor_watch {
 	void *handle; /* libevent's; NULL: not initialised */
 	void (*ready)(void *arg);
 	void *arg;
-	bool is_on;
-};
-
-struct reactor_timer {
-	void *handle;
-	void (*fired)(void *arg);
-	void *arg;
+	bool is_on; /* of a descriptor */
 };
 
 /* Returns NULL and sets errno on failure. */
@@ -37,7 +32,7 @@ bool reactor_run(struct reactor *r, bool may_block);
  * (or writable). fd must stay open until reactor_watch_fini(). Returns 0 or -ENOMEM. */
 int reactor_watch_init(struct reactor_watch *w, struct reactor *r, int fd, bool for_writing,
                        void (*ready)(void *arg), void *arg);
-void reactor_watch_fini(struct reactor_watch *w); /* a zeroed watch is ignored */
+void reactor_watch_fini(struct reactor_watch *w); /* also of a timer; a zeroed one is ignored */
 
 /* Turn a watch on or off; no effect if it is so already. Returns 0 or -ENOMEM. */
 int reactor_watch_on(struct reactor_watch *w);
@@ -45,9 +40,8 @@ void reactor_watch_off(struct reactor_watch *w);
 
 /* Makes a timer. reactor_timer_set() has fired(arg) called once, delay_ns later, and replaces an
  * earlier setting. Return 0 or -ENOMEM. */
-int reactor_timer_init(struct reactor_timer *t, struct reactor *r, void (*fired)(void *arg),
+int reactor_timer_init(struct reactor_watch *w, struct reactor *r, void (*fired)(void *arg),
                        void *arg);
-void reactor_timer_fini(struct reactor_timer *t); /* a zeroed timer is ignored */
-int reactor_timer_set(struct reactor_timer *t, uint64_t delay_ns);
+int reactor_timer_set(struct reactor_watch *w, uint64_t delay_ns);
 
 #endif

@@ -131,7 +131,7 @@ struct signed_upload {
 
 /* When the connection ends its wait, in time of clock_ns(). */
 struct conn_timeout {
-	struct reactor_timer timer;
+	struct reactor_watch timer;
 	uint64_t deadline_ns; /* UINT64_MAX: none */
 	uint64_t armed_ns; /* when the timer fires, at the deadline or before it; UINT64_MAX: it is
 	                      not set */

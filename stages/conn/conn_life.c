@@ -242,7 +242,7 @@ struct conn *conn_new(struct io_loop *io, int fd, const struct client_key *peer,
 	    reactor_timer_init(&c->timeout.timer, io->reactor, on_timer, c) ||
 	    reactor_watch_on(&c->readable)) {
 		reactor_watch_fini(&c->readable);
-		reactor_timer_fini(&c->timeout.timer);
+		reactor_watch_fini(&c->timeout.timer);
 		free(c);
 		return NULL;
 	}
@@ -270,7 +270,7 @@ static void close_socket(struct conn *c)
 	conn_uncount_client(c);
 	reactor_watch_fini(&c->readable);
 	reactor_watch_fini(&c->writable);
-	reactor_timer_fini(&c->timeout.timer);
+	reactor_watch_fini(&c->timeout.timer);
 	thread_use_close(c->fd);
 	c->io->shed_count -= c->linger.is_on && c->is_shed;
 	LIST_REMOVE(c, entry);

@@ -158,7 +158,7 @@ void io_loop_fini(struct io_loop *io)
 		reactor_watch_fini(&io->listener[i].watch);
 	free(io->listener);
 	reactor_watch_fini(&io->wake);
-	reactor_timer_fini(&io->pause);
+	reactor_watch_fini(&io->pause);
 	for (unsigned i = 0; i < IO_REPORT_COUNT; i++)
 		document_drop(io->document[i].last);
 	reactor_free(io->reactor);

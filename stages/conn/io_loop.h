@@ -64,7 +64,7 @@ struct io_loop {
 	struct io_listener *listener;
 	unsigned listener_count;
 	enum io_mode mode;
-	struct reactor_timer pause; /* accepting resumes when it fires */
+	struct reactor_watch pause; /* accepting resumes when it fires */
 	bool is_paused;
 	bool has_logged_pause;            /* since the last accepted connection */
 	bool is_draining;                 /* counted in http->ios_closed */

@@ -148,7 +148,7 @@ bool one_thread_pass_time(void)
 	struct visit v = { .worker = w, .stage = w->group->source };
 
 	io()->visit = &v;
-	c->timeout.timer.fired(c->timeout.timer.arg);
+	c->timeout.timer.ready(c->timeout.timer.arg);
 	io()->visit = NULL;
 	one_thread_run();
 	return true;

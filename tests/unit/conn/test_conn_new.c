@@ -17,7 +17,7 @@ static void *counted_calloc(size_t count, size_t size);
 static void counted_free(void *p);
 static int failing_watch_init(struct reactor_watch *w, struct reactor *r, int fd, bool for_writing,
                               void (*ready)(void *arg), void *arg);
-static int failing_timer_init(struct reactor_timer *t, struct reactor *r, void (*fired)(void *arg),
+static int failing_timer_init(struct reactor_watch *t, struct reactor *r, void (*fired)(void *arg),
                               void *arg);
 static int failing_watch_on(struct reactor_watch *w);
 
@@ -95,7 +95,7 @@ static int failing_watch_init(struct reactor_watch *w, struct reactor *r, int fd
 	return fails() ? -ENOMEM : reactor_watch_init(w, r, fd, for_writing, ready, arg);
 }
 
-static int failing_timer_init(struct reactor_timer *t, struct reactor *r, void (*fired)(void *arg),
+static int failing_timer_init(struct reactor_watch *t, struct reactor *r, void (*fired)(void *arg),
                               void *arg)
 {
 	return fails() ? -ENOMEM : reactor_timer_init(t, r, fired, arg);
