@@ -26,6 +26,7 @@ from test_tokens import make
 MORE = "variant.tiny.operations=scale 40x40 inside"
 SMALL = pictures.photo_jpeg(320, 240, 2)
 PHOTO = pictures.make_photo(1203, 801, 5)
+LARGE = 2 << 20  # bytes of a large page
 
 
 def saved(image, format, **options):
@@ -415,20 +416,40 @@ def test_a_process_has_nothing(start):
         "/dev/null", "socket", "/memfd"}, links
 
 
-@pytest.mark.skipif(not pathlib.Path("/usr/bin/strace").exists(), reason="needs strace")
-def test_a_child_makes_three_system_calls(start, tmp_path):
-    """Once it has its filter, it reads and writes its socket, and ends."""
-    daemon = start("experiment.decode_processes=1", "experiment.core_dumps=yes")
+needs_strace = pytest.mark.skipif(not pathlib.Path("/usr/bin/strace").exists(),
+                                  reason="needs strace")
+
+
+def traced(daemon, data, trace):
+    """Uploads a picture. Returns the lines of the system calls of the process that decodes it."""
     child = started(*below(daemon.pid))[2]
-    trace = tmp_path / "trace"
     with subprocess.Popen(["strace", "-p", str(child), "-o", trace],
                           stderr=subprocess.PIPE) as tracer:
         assert b"attached" in tracer.stderr.readline()
-        upload(daemon, KINDS["rgb"][0]())
+        upload(daemon, data)
         tracer.wait(20)
-    calls = re.findall(r"^(\w+)\(", trace.read_text(), re.M)
+    return trace.read_text()
+
+
+@needs_strace
+def test_a_child_makes_three_system_calls(start, tmp_path):
+    """Once it has its filter, it reads and writes its socket, and ends."""
+    daemon = start("experiment.decode_processes=1", "experiment.core_dumps=yes")
+    calls = re.findall(r"^(\w+)\(", traced(daemon, KINDS["rgb"][0](), tmp_path / "trace"), re.M)
     behind = calls[len(calls) - calls[::-1].index("prctl"):]
     assert behind and set(behind) <= {"read", "write", "exit_group"}, calls
+
+
+@needs_strace
+def test_a_child_asks_for_large_pages_within_its_memory(start, tmp_path):
+    """All that are whole. A lossless WebP holds the picture, which takes more than two of them."""
+    daemon = start("experiment.decode_processes=1", "experiment.core_dumps=yes")
+    trace = traced(daemon, KINDS["lossless"][0](), tmp_path / "trace")
+    (large,) = re.findall(r"^madvise\((\w+), (\d+), MADV_HUGEPAGE\)", trace, re.M)
+    begin, size = int(large[0], 16), int(large[1])
+    end = int(re.findall(r"^brk\(.*= (\w+)$", trace, re.M)[-1], 16)
+    assert size > 0 and begin % LARGE == 0 and size % LARGE == 0
+    assert 0 <= end - (begin + size) < LARGE + 8192, trace
 
 
 def test_a_picture_that_waits_for_a_process_lets_others_end(start):

@@ -46,6 +46,7 @@
 #define NAME "darkroom-decode"
 #define STACK_MAX (1U << 20)
 #define RESTART_MS 1000 /* before another zygote */
+#define LARGE_PAGE ((size_t)2 << 20)
 #define CALLS_MAX 32
 
 /* ---- filters of system calls ---- */
@@ -114,12 +115,18 @@ static bool keep_memory(void)
 	return mallopt(M_MMAP_MAX, 0) && mallopt(M_TRIM_THRESHOLD, -1) && mallopt(M_TOP_PAD, 0);
 }
 
-/* Makes malloc() take this much from the kernel, which gives no more behind the filter. */
+/* Makes malloc() take this much from the kernel, which gives no more behind the filter. In large
+ * pages, if the kernel has some: each small one costs a fault, on some virtual machines 20 us. */
 static bool take_memory(uint64_t bytes)
 {
-	void *volatile all = malloc(bytes);
+	uint8_t *volatile all = malloc(bytes);
+	/* Only its address is used: cppcheck is wrong. */
+	/* cppcheck-suppress uninitdata */
+	size_t skipped = -(uintptr_t)all % LARGE_PAGE;
 	bool is_there = all;
 
+	if (is_there && skipped + LARGE_PAGE <= bytes)
+		madvise(all + skipped, (bytes - skipped) / LARGE_PAGE * LARGE_PAGE, MADV_HUGEPAGE);
 	free(all);
 	return is_there;
 }
