@@ -1,6 +1,8 @@
 """scripts/experiments/formats.py: its figures, from made-up measurements, and the committed report."""
 
 import json
+import re
+import statistics
 
 import numpy as np
 import PIL.Image
@@ -45,8 +47,24 @@ def test_ssim_is_that_of_its_definition():
     assert formats.luma(grey)[3, 3] == pytest.approx(10)
 
 
+def committed():
+    lines = readme.RESULTS / "formats" / "raw.jsonl"
+    return [json.loads(text) for text in lines.read_text().splitlines()]
+
+
 def test_the_committed_table_follows_from_the_raw_results():
-    folder = readme.RESULTS / "formats"
-    lines = [json.loads(text) for text in (folder / "raw.jsonl").read_text().splitlines()]
+    lines = committed()
     assert len({each["photograph"] for each in lines}) >= 40
-    assert formats.table(lines) in (folder / "report.md").read_text()
+    assert formats.table(lines) in (readme.RESULTS / "formats" / "report.md").read_text()
+
+
+def test_the_manual_says_what_was_measured():
+    manual = (readme.ROOT / "src/conf/conf_rows.h").read_text().replace('\\n"\n', "")
+    manual = re.sub(r'\s+"|\s+', " ", manual)
+    lines = committed()
+    of = {kind: [each[1] for each in formats.ratios(lines, kind)] for kind in formats.KINDS[1:]}
+    assert (f"an AVIF has about {statistics.median(of['avif fast']):.1f} of the bytes" in manual
+            and f"a WebP {statistics.median(of['webp']):.1f}," in manual)
+    fewer = [100 * (1 - small / fast) for fast, small in zip(of["avif fast"], of["avif small"])]
+    assert (f"for {min(fewer):.0f} to {max(fewer):.0f} % fewer bytes, "
+            f"{statistics.median(fewer):.0f} % in the median" in manual)
