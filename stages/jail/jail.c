@@ -2,8 +2,9 @@
  * jail.c - slots, the processes that decode into them, and what is believed of them: nothing.
  *
  * When a job has ended, the zygote is told to end its child, to wipe the slot and to start the next
- * child. The slot is used again when the socket of the former child has ended, so that no two
- * processes ever write it, and when it is empty.
+ * child. A slot whose child has ended by itself is wiped here: there may be no zygote. The slot is
+ * used again when the socket of the former child has ended, so that no two processes ever write it,
+ * and when it is empty.
  */
 #include "jail.h"
 
@@ -589,6 +590,9 @@ void jail_job_end(struct jail_job *job)
 	job->slot = NULL;
 	if (!s)
 		return;
+	if (job->has_ended) /* if it fails, is_fit() orders it again */
+		(void)!fallocate(s->memfd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
+		                 (off_t)JAIL_SLOT_BYTES);
 	pthread_mutex_lock(&jail.lock);
 	s->former = job->socket;
 	s->is_taken = false;

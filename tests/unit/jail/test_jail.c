@@ -511,6 +511,28 @@ static void test_processes_that_are_killed_come_back(void **state)
 	jail_stop();
 }
 
+static void test_a_slot_is_wiped_without_a_zygote(void **state)
+{
+	static struct sample s;
+
+	(void)state;
+	start("darkroom-decode");
+	write_png(&s, 3);
+	struct jail_job job = job_of(&s, 1, 0);
+
+	jail_job_begin(&job);
+	assert_int_equal(advance_to_end(&job), JAIL_JOB_DONE);
+	assert_int_equal(slots_with_data(), 1);
+	pid_t zygote = zygote_of(job.pid);
+
+	assert_int_equal(kill(zygote, SIGSTOP), 0); /* it follows no order */
+	jail_job_end(&job);
+	assert_int_equal(slots_with_data(), 0);
+	assert_int_equal(kill(zygote, SIGCONT), 0);
+	free(s.file);
+	jail_stop();
+}
+
 static void test_nothing_is_started_for_no_format(void **state)
 {
 	(void)state;
@@ -533,6 +555,7 @@ int main(void)
 		cmocka_unit_test(test_hostile_acts),
 		cmocka_unit_test(test_many_crashes_switch_the_format_off),
 		cmocka_unit_test(test_processes_that_are_killed_come_back),
+		cmocka_unit_test(test_a_slot_is_wiped_without_a_zygote),
 		cmocka_unit_test(test_nothing_is_started_for_no_format),
 	};
 
