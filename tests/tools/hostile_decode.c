@@ -35,16 +35,17 @@ static void *nothing(void *p)
 	return p;
 }
 
-static void answer(const struct codec_job *job, uint32_t width, uint64_t icc)
+static void send_reply(struct jail_reply r)
 {
-	const struct jail_reply r = { .status = JAIL_DECODED,
-		                      .width = width,
-		                      .height = job->request->height,
-		                      .plane_count = job->request->plane_count,
-		                      .extra_bytes = icc };
-
 	if (write(0, &r, sizeof r) < 0)
 		_exit(1);
+}
+
+static void answer(const struct codec_job *job, uint32_t width, uint64_t icc)
+{
+	const struct jail_request *q = job->request;
+
+	send_reply((struct jail_reply){ JAIL_DECODED, width, q->height, q->plane_count, icc });
 }
 
 /* System calls that a decoder does not need: about files, sockets and processes. */
@@ -132,7 +133,8 @@ static void touch(int act, struct codec_job *job)
 /* Answers that are no answers, or late. */
 static void lie(int act, const struct codec_job *job)
 {
-	uint32_t width = job->request->width;
+	uint32_t width = job->request->width, height = job->request->height,
+		 planes = job->request->plane_count;
 
 	if (act == 26)
 		_exit(0);
@@ -145,7 +147,11 @@ static void lie(int act, const struct codec_job *job)
 		answer(job, 1U << 31, 0);
 	if (act == 30)
 		answer(job, width, UINT64_MAX);
-	if (act == 29 || act == 30)
+	if (act == 35)
+		send_reply((struct jail_reply){ JAIL_DECODED, width, 1U << 31, planes, 0 });
+	if (act == 36)
+		send_reply((struct jail_reply){ JAIL_DECODED, width, height, 200, 0 });
+	if (act == 29 || act == 30 || act == 35 || act == 36)
 		_exit(0);
 	for (int fd = 1; act == 31 && fd < 70; fd++)
 		if (write(fd, "x", 1) > 0)
@@ -188,24 +194,24 @@ static void forge(int act, struct codec_job *job)
 {
 	uint64_t room = job->request->extra_max;
 
-	if (act < 35 || !job->request->effort)
+	if (act < 37 || !job->request->effort)
 		return;
-	if (act == 35) /* as large as may be */
+	if (act == 37) /* as large as may be */
 		answer(job, job->request->width, room);
-	if (act == 36)
+	if (act == 38)
 		answer(job, job->request->width, room + 1);
-	if (act <= 36)
+	if (act <= 38)
 		_exit(0);
 	honest_run(job);
-	if (act == 37)
-		__builtin_trap();
-	if (act == 38)
-		job->planes[0] ^= 1;
 	if (act == 39)
-		job->planes[4] ^= 0x10; /* another width */
+		__builtin_trap();
 	if (act == 40)
+		job->planes[0] ^= 1;
+	if (act == 41)
+		job->planes[4] ^= 0x10; /* another width */
+	if (act == 42)
 		job->planes[job->extra_bytes / 2] ^= 0x55;
-	if (act >= 38)
+	if (act >= 40)
 		answer(job, job->request->width, job->extra_bytes);
 	_exit(0);
 }

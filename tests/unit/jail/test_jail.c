@@ -23,7 +23,7 @@
 #define WIDTH 203
 #define HEIGHT 147
 #define SAMPLES_MAX (WIDTH * HEIGHT * 4)
-#define ACTS 34
+#define ACTS 36
 #define ACT_READS_CLOCK 18
 #define ACT_SPINS 24
 #define ACT_WRITES_ON 33 /* its planes, after its answer: wrong pixels of its own picture */
