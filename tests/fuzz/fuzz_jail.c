@@ -12,6 +12,13 @@ const unsigned target_mutants = 300;
 #define ANSWERS_MAX 64              /* of a child, which then ends */
 #define TURNS_MAX (ANSWERS_MAX + 8) /* of a job, which waits no longer than its answers come */
 
+static unsigned long jobs, decoded, replies;
+
+void target_report(void)
+{
+	printf("jobs: %lu, of these decoded %lu; replies: %lu\n", jobs, decoded, replies);
+}
+
 struct input {
 	struct jail_request request;
 	uint32_t pieces; /* two bits for each message: how it is sent */
@@ -29,6 +36,11 @@ static void make_sound(struct jail_request *q)
 	q->source_bytes = q->source_bytes % 64 + 1;
 }
 
+static void reply(int child, const void *data, size_t size)
+{
+	replies += send(child, data, size, MSG_NOSIGNAL) == (ssize_t)size;
+}
+
 /* Answers as the input says, one message for each turn, and ends with it. */
 static void answer(int child, const struct input *in, const uint8_t *data, size_t size,
                    unsigned turn, bool *has_ended)
@@ -43,14 +55,13 @@ static void answer(int child, const struct input *in, const uint8_t *data, size_
 	switch (in->pieces >> (2 * turn % 32) & 3) {
 	case 0: /* anything */
 		if (left > 0)
-			(void)!send(child, data + at, left < sizeof r ? left : sizeof r,
-			            MSG_NOSIGNAL);
+			reply(child, data + at, left < sizeof r ? left : sizeof r);
 		break;
 	case 1: /* another turn, or the truth but for the status and the profile */
 	case 2:
 		r.status = left > 0 ? data[at] % (JAIL_STATUSES + 1) : JAIL_DECODED;
 		r.extra_bytes = left > 4 ? data[at + 4] * 50U : 0;
-		(void)!send(child, &r, sizeof r, MSG_NOSIGNAL);
+		reply(child, &r, sizeof r);
 		break;
 	default: /* it crashes */
 		left = 0;
@@ -93,6 +104,8 @@ static void run_job(const struct input *in, const uint8_t *data, size_t size, in
 			answer(child, in, data, size, turn, &has_ended);
 	}
 	assert(result != JAIL_JOB_MORE);
+	jobs++;
+	decoded += result == JAIL_JOB_DONE;
 	if (result == JAIL_JOB_DONE)
 		read_result(&job);
 	assert(result != JAIL_JOB_FAILED || job.fault);
