@@ -70,9 +70,11 @@ def by_pillow(path):
     return (pixels[..., :3] * alpha + 255 * (1 - alpha)).transpose(2, 0, 1)
 
 
-# Rows of cells, as they are shown. Chroma is not smoothed between cells. The second file refers to its
-# cells in reverse, but avifdec 0.11 shows them in the order of their numbers.
-GRIDS = {"sofa_grid1x5_420.avif": range(5), "sofa_grid1x5_420_reversed_dimg_order.avif": range(5)[::-1]}
+# Rows or columns of cells, as they are shown. Chroma is not smoothed between cells. The second file
+# refers to its cells in reverse, but avifdec 0.11 shows them in the order of their numbers.
+GRIDS = {"sofa_grid1x5_420.avif": (0, range(5)),
+         "sofa_grid1x5_420_reversed_dimg_order.avif": (0, range(5)[::-1]),
+         "fixtures_pitm.avif": (1, range(4))}
 
 
 def by_avifdec(path):
@@ -83,11 +85,11 @@ def by_avifdec(path):
         return None
     said = dict(re.findall(r"\* (.+?) *: (.+)", told.stdout))
     planes, depth = y4m(path)
-    order = next((v for k, v in GRIDS.items() if path.name.endswith(k)), range(1))
-    cells = [np.array_split(plane, len(order)) for plane in planes]
+    axis, order = next((v for k, v in GRIDS.items() if path.name.endswith(k)), (0, range(1)))
+    cells = [np.array_split(plane, len(order), axis) for plane in planes]
     pixels = np.concatenate([as_rgb([plane[i] for plane in cells], depth,
                                     int(said["Matrix Coeffs."]), said["Range"] == "Full")
-                             for i in order], 1)
+                             for i in order], axis + 1)
     if said["Alpha"] != "Absent":
         with tempfile.TemporaryDirectory() as folder:
             png = pathlib.Path(folder) / "x.png"
@@ -104,8 +106,9 @@ def by_avifdec(path):
 
 
 def is_beyond_pillow(path):
-    """Pillow compares the transparent colour of a PNG with 8 bits, whatever its depth. And it has
-    its own colour for samples that the palette does not have."""
+    """Pillow compares the transparent colour of a PNG with 8 bits, whatever its depth. It has its
+    own colour for samples that the palette does not have. And it follows a tRNS before the palette,
+    which is out of place (PNG, 5.6), so that libpng leaves it out."""
     data = path.read_bytes()
     if data[:4] != b"\x89PNG":
         return False
@@ -113,7 +116,8 @@ def is_beyond_pillow(path):
     with Image.open(path) as image:
         return (data[24] != 8 and b"tRNS" in data and data[25] in (0, 2)) or (
             data[25] == 3 and
-            image.getextrema()[1] * 3 >= struct.unpack_from(">I", data, at - 4)[0])
+            image.getextrema()[1] * 3 >= struct.unpack_from(">I", data, at - 4)[0]) or (
+            0 <= data.find(b"tRNS") < at)
 
 
 def tolerance(path):
