@@ -420,9 +420,11 @@ needs_strace = pytest.mark.skipif(not pathlib.Path("/usr/bin/strace").exists(),
                                   reason="needs strace")
 
 
-def traced(daemon, data, trace):
-    """Uploads a picture. Returns the lines of the system calls of the process that decodes it."""
-    child = started(*below(daemon.pid))[2]
+def traced(daemon, data, trace, index=0):
+    """Uploads a picture. Returns the lines of the system calls of the child of this number."""
+    zygote = started(*below(daemon.pid))[1]
+    assert eventually(lambda: len(below(zygote)) > index)
+    child = below(zygote)[index]
     with subprocess.Popen(["strace", "-p", str(child), "-o", trace],
                           stderr=subprocess.PIPE) as tracer:
         assert b"attached" in tracer.stderr.readline()
@@ -432,10 +434,19 @@ def traced(daemon, data, trace):
 
 
 @needs_strace
-def test_a_child_makes_three_system_calls(start, tmp_path):
+@pytest.mark.parametrize("kind, made", [("rgb", "avif"), ("lossy alpha", "avif"), ("avif", "avif"),
+                                        ("encode", "avif"), ("encode", "webp")])
+def test_a_child_makes_three_system_calls(start, tmp_path, kind, made):
     """Once it has its filter, it reads and writes its socket, and ends."""
-    daemon = start("experiment.decode_processes=1", "experiment.core_dumps=yes")
-    calls = re.findall(r"^(\w+)\(", traced(daemon, KINDS["rgb"][0](), tmp_path / "trace"), re.M)
+    daemon = start("experiment.decode_processes=1", "experiment.core_dumps=yes",
+                   f"variant.medium.formats=jpeg, {made}")
+    data = KINDS[kind][0]() if kind in KINDS else SMALL
+    if kind == "avif":
+        source = upload(daemon, SMALL)["variants"]["medium"]["sources"][0]
+        data = daemon.get(source["srcset"].split()[0]).body
+    # The first child decodes, and the second one encodes.
+    trace = traced(daemon, data, tmp_path / "trace", 1 if kind == "encode" else 0)
+    calls = re.findall(r"^(\w+)\(", trace, re.M)
     behind = calls[len(calls) - calls[::-1].index("prctl"):]
     assert behind and set(behind) <= {"read", "write", "exit_group"}, calls
 
