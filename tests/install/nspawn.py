@@ -14,7 +14,8 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SYSTEM = os.environ.get("DARKROOM_SYSTEM")
-PACKAGES = "systemd,systemd-sysv,dbus,curl,logrotate,python3-minimal"
+PACKAGES = ("systemd,systemd-sysv,dbus,curl,logrotate,python3-minimal,"
+            "libaom3,libdav1d6,libpng16-16,libwebp7")
 UNIT = "/etc/systemd/system/darkroomd.service.d/local.conf"
 CONFIG = "/etc/darkroom/darkroomd.ini"
 URL = "http://127.0.0.1:8080"

@@ -1,9 +1,11 @@
 """The Debian package on a small system of its own, with systemd as its first process. The steps
 follow darkroomd(8). Only with DARKROOM_SYSTEM: see nspawn.py."""
 
+import json
 import re
 
 import pytest
+from PIL import Image
 
 from nspawn import (CONFIG, UPLOAD, System, clean_tree, eventually, install_in, needs_system)
 
@@ -27,6 +29,24 @@ def test_the_installed_service_runs(system):
     assert eventually(system.is_active)
     assert system.upload() == "201"
     assert "ready on" in system.journal()
+
+
+def test_other_formats_are_read_and_made(system):
+    """The unit's filter of system calls and its limits leave darkroom-decode what it needs."""
+    config = system.read(CONFIG)
+    system.write(CONFIG, f"{config}\n[variant.tiny]\noperations = scale 80x80 inside\n"
+                         "formats = jpeg, avif, webp\n")
+    system.restart()
+    with Image.open(system.tree / "lake.jpg") as image:
+        for kind in ("png", "webp"):
+            image.save(system.tree / f"lake.{kind}")
+    for kind in ("png", "webp"):
+        assert system.sh(UPLOAD.replace("lake.jpg", f"lake.{kind}")).stdout == "201", system.journal()
+        (made,) = json.loads(system.read("/answer"))["images"]
+        assert [source["type"] for source in made["variants"]["tiny"]["sources"]] == [
+            "image/avif", "image/webp"]
+    system.write(CONFIG, config)
+    system.restart()
 
 
 def test_reload_applies_a_file(system):
