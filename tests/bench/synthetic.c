@@ -18,18 +18,21 @@
  *   EVENTS         events that go round at a time
  *   BOTTLENECK_US, IDLE_US  CPU time of an event in the bottleneck and in each other stage
  *   random=SEED    CPU times are random, exponentially distributed, with these means
- *   trace=FILE     all visits, as in telemetry/trace_format.h. In virtual time the same seed has
- * the same trace: scripts/trace-draw --format svg FILE draws its timeline paths=1        the search
- * engine, with 15 stages gate=N         most events of a visit quantum_us=N   after which a visit
- * ends; without a gate table_kb=N     table that each stage reads for each event clocked=1 work is
- * CPU time by the thread's clock, whatever speed the processor has rate=N         an open loop: N
- * events arrive in a second, a Poisson process. At most EVENTS are there, others are refused. Their
- * work does not depend on the policy sources=N      threads from which they arrive records=FILE the
- * CPU times of a round are those of a line, chosen at random: the last STAGES numbers of each line,
- * in microseconds. Other text before them is ignored replicas=N     layout replicate, by load;
- * steal=1: workers help other replicas parts=N        layout partition; profile=FILE: what the
- * stages cost, as layout.profile groups=1       the bottleneck is a group of its own, with THREADS
- * workers as well Prints one JSON object about SECONDS, after a warm-up of a quarter of that.
+ *   trace=FILE     all visits, as in telemetry/trace_format.h: scripts/trace-draw draws them
+ *   paths=1        the search engine, with 15 stages
+ *   gate=N         most events of a visit
+ *   quantum_us=N   after which a visit ends; without a gate
+ *   table_kb=N     table that each stage reads for each event
+ *   clocked=1      work is CPU time by the thread's clock, whatever speed the processor has
+ *   rate=N         an open loop: N events arrive in a second, a Poisson process. At most EVENTS
+ *                  are there, others are refused. Their work does not depend on the policy
+ *   sources=N      threads from which they arrive
+ *   records=FILE   the CPU times of a round are those of a line, chosen at random: the last STAGES
+ *                  numbers of each line, in microseconds. Other text before them is ignored
+ *   replicas=N     layout replicate, by load; steal=1: workers help other replicas
+ *   parts=N        layout partition; profile=FILE: what the stages cost, as layout.profile
+ *   groups=1       the bottleneck is a group of its own, with THREADS workers as well
+ * Prints one JSON object about SECONDS, after a warm-up of a quarter of that.
  *
  * The same program runs in virtual time: tests/world.
  */
