@@ -591,8 +591,7 @@ void jail_job_end(struct jail_job *job)
 	if (!s)
 		return;
 	if (job->has_ended) /* if it fails, is_fit() orders it again */
-		(void)!fallocate(s->memfd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
-		                 (off_t)JAIL_SLOT_BYTES);
+		(void)jail_wipe(s->memfd);
 	pthread_mutex_lock(&jail.lock);
 	s->former = job->socket;
 	s->is_taken = false;

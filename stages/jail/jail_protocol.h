@@ -16,6 +16,8 @@
 #ifndef DARKROOM_JAIL_JAIL_PROTOCOL_H
 #define DARKROOM_JAIL_JAIL_PROTOCOL_H
 
+#include <fcntl.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #define JAIL_CONTROL_FD 3 /* of darkroom-decode; the memfds follow */
@@ -109,6 +111,14 @@ static inline uint64_t jail_used_bytes(const struct jail_request *q)
 	uint64_t bytes = jail_planes_at(q) + jail_plane_bytes(q) + q->extra_max;
 
 	return (bytes + JAIL_PAGE - 1) & ~(JAIL_PAGE - 1);
+}
+
+/* Removes all that was read and written from a slot, which then takes no memory. Returns whether
+ * that is done. */
+static inline bool jail_wipe(int slot)
+{
+	return fallocate(slot, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
+	                 (off_t)JAIL_SLOT_BYTES) == 0;
 }
 
 #endif

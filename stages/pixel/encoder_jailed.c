@@ -12,9 +12,9 @@
 #define GREY 128 /* chroma of no colour */
 
 /* Of the libraries: tables, and buffers for each pixel. */
-#define ARENA_BYTES ((uint64_t)3 << 20)
-#define ARENA_AVIF_PIXEL 40
-#define ARENA_WEBP_PIXEL 12
+#define MEMORY_BYTES ((uint64_t)3 << 20)
+#define MEMORY_AVIF_PIXEL 40
+#define MEMORY_WEBP_PIXEL 12
 /* A file has fewer bytes than samples and this. */
 #define FILE_BYTES 16384
 
@@ -41,8 +41,8 @@ static struct jail_request request_of(const struct encoding *how, enum chroma ch
 		.plane_count = plane_count(how, chroma),
 		.reduce = 1,
 		.chroma_reduce = chroma == CHROMA_444 ? 1 : 2,
-		.memory_bytes =
-			ARENA_BYTES + pixels * (is_avif(how) ? ARENA_AVIF_PIXEL : ARENA_WEBP_PIXEL),
+		.memory_bytes = MEMORY_BYTES +
+		                pixels * (is_avif(how) ? MEMORY_AVIF_PIXEL : MEMORY_WEBP_PIXEL),
 	};
 
 	for (unsigned c = 0; c < q.plane_count; c++)

@@ -11,7 +11,6 @@
  * usage: darkroom-decode SLOTS FORMATS [zygote], with the descriptors of jail_protocol.h
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -248,9 +247,7 @@ static bool end_child(struct jail_notice *notice, pid_t pid)
 	if (waitpid(pid, &notice->status, 0) != pid)
 		return false;
 	notice->ended_pid = pid;
-	return fallocate(JAIL_CONTROL_FD + 1 + notice->slot,
-	                 FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
-	                 (off_t)JAIL_SLOT_BYTES) == 0;
+	return jail_wipe(JAIL_CONTROL_FD + 1 + notice->slot);
 }
 
 /* Follows the daemon's orders until it has ended, or memory or processes are short. */
