@@ -218,13 +218,15 @@ def gates(results, path):
 
 def cores(results, path):
     """Draws the p99 of the slowdown by load, in a panel for each number of virtual cores."""
-    loads = {name: load for name, load in simulation.MANY_WORKLOADS.items()
-             if isinstance(load, float)}
+    loads = {name: simulation.MANY_WORKLOADS[name] for name in simulation.OPEN}
+    oracles = simulation.measured_oracles(results)
+    names_ = (*simulation.POLICIES, *oracles)
+    colours = LINES[:len(simulation.POLICIES)] + LINES[len(LINES) - len(oracles):]
     panels = [(f"{count} virtual cores", True, None, [
-        (policy, colour, [(load, statistics.median(line["slowdown_p99"] for line in runs))
-                          for name, load in loads.items()
-                          if (runs := results.runs("cores", f"{policy}, {name}", count))])
-        for policy, colour in zip(simulation.POLICIES, LINES)]) for count in simulation.MANY
+        (name, colour, [(load, statistics.median(line["slowdown_p99"] for line in runs))
+                        for workload, load in loads.items()
+                        if (runs := results.runs("cores", f"{name}, {workload}", count))])
+        for name, colour in zip(names_, colours)]) for count in simulation.MANY
         if results.runs("cores", f"{simulation.POLICIES[0]}, load 0.5", count)]
     overlays("p99 of the slowdown, simulated", panels, path, "load", (0, "top left"), columns=3)
 

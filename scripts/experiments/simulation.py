@@ -12,6 +12,7 @@ import os
 import subprocess
 import tempfile
 
+import arrivals
 import quiet
 import run
 import results as r
@@ -19,6 +20,7 @@ import synthetic
 from job import Job
 from machine import ROOT
 from markdown import table as markdown_table
+from oracles import ORACLES
 from paired import Pairs
 
 WORLD = ROOT / "build" / "plain" / "world"
@@ -40,11 +42,15 @@ EVENTS_MAX = 4000  # of an open loop: the most that wait under overload
 
 # ---- runs ----
 
+def _arrivals_per_s(load, cores):
+    return round(load * cores * 1e6 / WORK_US)
+
+
 def arguments(policy, cores, workload, seconds, seed, pools=(CORES, 1), **more):
     """Returns the arguments of tests/bench/synthetic. workload: events, or a load. pools: the
     threads of the bottleneck's pool and of each other one, with seda."""
     is_open = isinstance(workload, float)
-    rate = round(workload * cores * 1e6 / WORK_US) if is_open else 0
+    rate = _arrivals_per_s(workload, cores) if is_open else 0
     more = {"random": seed, "clocked": 1, "rate": rate, **more}
     threads, pool = pools if policy == "seda" else (cores, 1)
     return [policy, STAGES, 0, threads, pool, EVENTS_MAX if is_open else workload, BOTTLENECK_US,
@@ -144,11 +150,13 @@ def table(results):
 MANY = (4, 16, 64, 128, 256)
 THREADS_MAX = 256
 MANY_WORKLOADS = {"saturated": 8, "load 0.5": 0.5, "load 0.8": 0.8, "load 0.95": 0.95}
+OPEN = [name for name, load in MANY_WORKLOADS.items() if isinstance(load, float)]
 MANY_ROUNDS, MANY_REQUESTS = 20, 2000
 POLICY_ROUNDS = 4  # the policies are compared in the first ones, and the layouts in all
 SECONDS_MIN = 0.01  # of tests/bench/synthetic
 SOURCE_CORES = 16  # for each thread from which events arrive: with less, they come late
 ONE_GROUP, HELP = "one group", " that help"
+WARM_UP = 0.25  # of tests/bench/synthetic, as a share of the measured time
 # Layouts by cores, each beside one group of all of them.
 LAYOUTS = {2: ("2 replicas",), 8: ("2 replicas",),
            16: ("2 replicas", "2 replicas that help", "2 parts", "2 groups"),
@@ -185,7 +193,10 @@ def cores_jobs(options, bench, number):
               for workload in LAYOUT_WORKLOADS]
     return [Job("cores", name, each[0], number,
                 lambda each=each: _measure_many(costs, number, *each), 0.5)
-            for name, *each in cases]
+            for name, *each in cases] + [
+        Job("cores", f"{name}, {workload}", cores, number,
+            lambda each=(name, cores, workload): oracle(number, *each), 0.3)
+        for name in ORACLES for cores in MANY for workload in OPEN if number < POLICY_ROUNDS]
 
 
 def validated_costs():
@@ -216,17 +227,42 @@ def _write_profile(file):
     file.flush()
 
 
+def _sources(cores):
+    return max(1, cores // SOURCE_CORES)
+
+
+def _seconds(cores):
+    """Returns the measured time, after the warm-up."""
+    return max(MANY_REQUESTS * WORK_US / 1e6 / cores, SECONDS_MIN)
+
+
+def oracle(number, name, cores, workload):
+    """Returns the slowdown of an oracle under the arrivals and the work that every policy has in
+    this round. As with a policy, those events count that end in the measured time."""
+    seconds = _seconds(cores)
+    due, work = arrivals.draw(
+        number + 1, _arrivals_per_s(MANY_WORKLOADS[workload], cores), _sources(cores),
+        [BOTTLENECK_US if stage == STAGES // 2 else IDLE_US for stage in range(STAGES)],
+        (1 + WARM_UP) * seconds)
+    ends = ORACLES[name](due, work, cores)
+    slowdowns = sorted((end - at) / own for end, at, own in zip(ends, due, work)
+                       if WARM_UP * seconds <= end < (1 + WARM_UP) * seconds)
+    return {"policy": name, "rounds": len(slowdowns), **{
+        f"slowdown_p{100 * share:g}": round(slowdowns[int(share * (len(slowdowns) - 1))], 3)
+        for share in (0.5, 0.99)}}
+
+
 def _measure_many(costs, number, cores, policy, workload, layout):
     load, rate = MANY_WORKLOADS[workload], cores * 1e6 / WORK_US
     is_open = isinstance(load, float)
     more, world = _layout_arguments(layout) if layout else ({}, {})
-    more["sources"] = max(1, cores // SOURCE_CORES) if is_open else 0
+    more["sources"] = _sources(cores) if is_open else 0
     with tempfile.NamedTemporaryFile("w") as profile:
         if "parts" in more:
             _write_profile(profile)
             more["profile"] = profile.name
         words = arguments(policy, cores, load if is_open else load * cores,
-                          max(MANY_REQUESTS / rate, SECONDS_MIN), number + 1, _pools(cores), **more)
+                          _seconds(cores), number + 1, _pools(cores), **more)
         found, spent = virtual(words, cores, costs, skip=1, **world)
     return {"policy": policy, "spent": spent, "efficiency": found["rounds_per_s"] / rate, **found}
 
@@ -241,10 +277,12 @@ def cores_table(results):
              if results.runs("cores", f"{policy}, {layout}, saturated", count)]
     of_layouts = [markdown_table(["Layout to one group", *(", ".join(column)
                                                            for column in LAYOUT_COLUMNS)], rows_)]
-    of_policies = [_policies_table(results, "Virtual cores, policy", [
-        (count, workload, EFFICIENCY if workload == "saturated" else SLOWDOWN)
+    oracles = measured_oracles(results)
+    of_policies = [_policies_table(results, "Virtual cores, policy", (*POLICIES, *oracles), [
+        (count, workload, SLOWDOWN if workload in OPEN else EFFICIENCY)
         for count in MANY for workload in MANY_WORKLOADS]),
-                   _policies_table(results, "Virtual cores, CPU us per event", [
+                   *([ORACLES_TEXT] if oracles else []),
+                   _policies_table(results, "Virtual cores, CPU us per event", POLICIES, [
                        (count, workload, key) for count in MANY[1:]
                        for workload in ("load 0.5", "load 0.95") for key in SPENT])]
     return "\n\n".join([*(of_policies if has_policies(results) else ()),
@@ -255,11 +293,25 @@ def has_policies(results):
     return any(line["name"].count(", ") == 1 for line in results.of("cores"))
 
 
-def _policies_table(results, title, columns):
+def _policies_table(results, title, names, columns):
     columns = [each for each in columns if results.runs("cores", f"{POLICIES[0]}, {each[1]}", each[0])]
     return markdown_table(
         [title, *(f"{count}, {workload}, {key}" for count, workload, key in columns)],
-        [[name, *(_cores_cell(results, name, *each) for each in columns)] for name in POLICIES])
+        [[name, *(_cores_cell(results, name, *each) for each in columns)] for name in names])
+
+
+def measured_oracles(results):
+    """Returns the oracles that the results have. Those of older commits have none."""
+    found = {line["name"].split(", ")[0] for line in results.of("cores")}
+    return [name for name in ORACLES if name in found]
+
+
+ORACLES_TEXT = (
+    "The oracles serve the same arrivals on as many cores without any overhead: SRPT with the least "
+    "remaining work first, and processor sharing. The work of an event is the sum of its CPU times "
+    "over all stages. An oracle knows that work, and may change between events at any time. An event "
+    "uses one core at a time. Neither oracle is a bound on the p99 of the slowdown. A closed loop has "
+    "none, since its arrivals depend on the policy.")
 
 
 EFFICIENCY, SLOWDOWN = "efficiency", "p99 slowdown"
@@ -271,14 +323,16 @@ LAYOUT_COLUMNS = (("saturated", EFFICIENCY), ("load 0.5", SLOWDOWN), ("load 0.8"
 
 def _cores_figure(line, key):
     """Returns the efficiency, the slowdown, or the CPU time of costs for each event, in us."""
-    if key in SPENT:  # a quarter is the warm-up
-        return 1e6 * sum(line["spent"][cost] for cost in SPENT[key]) / (1.25 * line["rounds"])
+    if key in SPENT:
+        return 1e6 * sum(line["spent"][cost] for cost in SPENT[key]) / (
+            (1 + WARM_UP) * line["rounds"])
     return line["efficiency" if key == EFFICIENCY else "slowdown_p99"]
 
 
 def _cores_cell(results, name, cores, workload, key):
     runs = results.runs("cores", f"{name}, {workload}", cores)
-    return r.spread([_cores_figure(line, key) for line in runs], 3 if key == EFFICIENCY else 1)
+    return r.spread([_cores_figure(line, key) for line in runs],
+                    3 if key == EFFICIENCY else 1) if runs else ""
 
 
 def _layout_cell(results, cores, policy, layout, base, workload, key):

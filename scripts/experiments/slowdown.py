@@ -6,7 +6,6 @@ each request and serves the least remaining first; processor sharing divides the
 work of a request is its time alone, scaled so that the capacity is the one measured.
 """
 
-import heapq
 import pathlib
 import statistics
 
@@ -14,6 +13,7 @@ import quiet
 import run
 from job import Job
 from machine import ROOT
+from oracles import ORACLES
 from plan import PAPER_SERVER, configurations
 
 POLICIES = ("drain", "cohort", "mg1", "srpt", "dbr", "color", "seda", "thread-per-connection",
@@ -29,7 +29,7 @@ BURST = (4, 0.1, 1.0)            # of bursts: factor of the rate, length and per
 ARRIVALS = ("poisson", "bursts")
 CLASSES = {"small half": (0, 0.5), "middle": (0.5, 0.9), "largest tenth": (0.9, 1)}  # by time alone
 PERCENTILES = {"p50": 0.5, "p99": 0.99, "p99_9": 0.999}
-ORACLES = {"oracle SRPT": "srpt", "processor sharing": "ps"}
+KEYS = dict(zip(ORACLES, ("srpt", "ps")))  # of the raw results
 
 
 # ---- measuring ----
@@ -110,8 +110,8 @@ def measure(options, bench, configuration, arrivals, load, number, extra=(), gra
             "events_per_image": events / len(rows),
             "slowdown": by_class(slowdowns, services, bounds), "all": percentiles(slowdowns),
             **{key: by_class([(end - at) / own for end, at, own in zip(
-                simulate(due, work, cores), due, work)], services, bounds)
-               for key, simulate in (("srpt", srpt), ("ps", processor_sharing))}}
+                ORACLES[name](due, work, cores), due, work)], services, bounds)
+               for name, key in KEYS.items()}}
 
 
 def _events(daemon):
@@ -156,57 +156,6 @@ def values(lines, name, arrivals, load, of_class, key):
     arrivals of a round, which all policies had."""
     own = [line for line in lines if (line["arrivals"], line["load"]) == (arrivals, load)]
     first = min((line["policy"] for line in own), key=POLICIES.index, default=None)
-    own = [line[ORACLES.get(name, "slowdown")][of_class][key] for line in own
+    own = [line[KEYS.get(name, "slowdown")][of_class][key] for line in own
            if line["policy"] == (first if name in ORACLES else name)]
     return [] if None in own else own
-
-
-# ---- the oracles ----
-
-def srpt(due, work, cores):
-    """Returns when each request ends if the cores serve those with the least remaining work, and
-    may change between them at any time."""
-    ends, waiting, running, now = [0.0] * len(due), [], [], 0.0
-    arrivals = sorted(range(len(due)), key=lambda i: due[i])
-    place = 0
-    while place < len(arrivals) or running:
-        first_end = now + min(running)[0] if running else float("inf")
-        until = min(first_end, due[arrivals[place]] if place < len(arrivals) else first_end)
-        running = [(left - (until - now), i) for left, i in running]
-        now = until
-        if until == first_end:
-            done = min(running)
-            running.remove(done)
-            ends[done[1]] = now
-        else:
-            i = arrivals[place]
-            place += 1
-            running.append((work[i], i))
-            if len(running) > cores:
-                most = max(running)
-                running.remove(most)
-                heapq.heappush(waiting, most)
-        while waiting and len(running) < cores:
-            running.append(heapq.heappop(waiting))
-    return ends
-
-
-def processor_sharing(due, work, cores):
-    """Returns when each request ends if the cores are divided equally, at most one for each
-    request. All get the same from now on, so they end in the order of share + work."""
-    ends, running, now, share = [0.0] * len(due), [], 0.0, 0.0
-    arrivals = sorted(range(len(due)), key=lambda i: due[i])
-    place = 0
-    while place < len(arrivals) or running:
-        speed = min(1, cores / len(running)) if running else 0
-        first_end = now + (running[0][0] - share) / speed if running else float("inf")
-        until = min(first_end, due[arrivals[place]] if place < len(arrivals) else first_end)
-        if until == first_end:
-            share = running[0][0]
-            ends[heapq.heappop(running)[1]] = until
-        else:
-            share += (until - now) * speed
-            heapq.heappush(running, (share + work[arrivals[place]], arrivals[place]))
-            place += 1
-        now = until
-    return ends

@@ -25,7 +25,8 @@
  *   table_kb=N     table that each stage reads for each event
  *   clocked=1      work is CPU time by the thread's clock, whatever speed the processor has
  *   rate=N         an open loop: N events arrive in a second, a Poisson process. At most EVENTS
- *                  are there, others are refused. Their work does not depend on the policy
+ *                  are there, others are refused. Their work does not depend on the policy:
+ *                  scripts/experiments/arrivals.py draws it again
  *   sources=N      threads from which they arrive
  *   records=FILE   the CPU times of a round are those of a line, chosen at random: the last STAGES
  *                  numbers of each line, in microseconds. Other text before them is ignored

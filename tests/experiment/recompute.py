@@ -4,8 +4,10 @@ its code: other formulas where there are some, and another way to Student's t. P
     /usr/bin/python3 tests/experiment/recompute.py FOLDER
 """
 
+import bisect
 import collections
 import functools
+import heapq
 import json
 import math
 import pathlib
@@ -45,6 +47,8 @@ CLOSED = {"Requests/s": lambda row: row["answered"] / row["seconds"],
           "CPU us per request": lambda row: row["cpu_ns"] / 1000 / row["answered"],
           "p99, ms": lambda row: row["p99_ms"]}
 VIRTUAL = "rounds_per_s", "p50_us", "p90_us", "p99_us"
+ORACLES = "oracle SRPT", "processor sharing"
+MEANS_S = 150e-6, 150e-6, 400e-6, 150e-6, 150e-6  # CPU times of the stages of a ring on virtual cores
 WITHOUT_DAEMON = {"bottleneck", "gates", "ring", "threads", "simulation", "cores", "disturbed"}
 KINDS = {"Events of a visit": "cohorts", "Layout": "layouts"}
 STAGES = ("jpeg_decode", "scale", "blur", "jpeg_encode")
@@ -144,6 +148,87 @@ def verdict(ratios, regions):
     return whole, each, needed
 
 
+# ---- oracles ----
+
+def mixed(x):
+    for shift, factor in ((30, 0xbf58476d1ce4e5b9), (27, 0x94d049bb133111eb)):
+        x = ((x ^ (x >> shift)) * factor) & (2**64 - 1)
+    return x ^ (x >> 31)
+
+
+def exponential(seed, stream, place):
+    """Returns the number at a place of a stream of random numbers."""
+    begin = mixed((mixed(seed) + 0x632be59bd9b4e019 * (stream + 1)) & (2**64 - 1))
+    drawn = mixed((begin + 0x9e3779b97f4a7c15 * (place + 1)) & (2**64 - 1))
+    return 53 * math.log(2) - math.log((drawn >> 11) + 1)
+
+
+def drawn_events(seed, cores, load, seconds):
+    """Returns the events of an open loop, each when it is due and its work, in their order."""
+    sources, out = cores // 16 or 1, []
+    for source in range(sources):
+        at, place = 0.0, 0
+        while True:
+            at += exponential(seed, 2**63 - 1 - source, place) * sources / round(1000 * load * cores)
+            if at >= seconds:
+                break
+            number = source + sources * place
+            out.append((at, math.fsum(mean * exponential(seed, number, stage)
+                                      for stage, mean in enumerate(MEANS_S))))
+            place += 1
+    return sorted(out)
+
+
+def least_work_first(events, cores):
+    """Yields the end and the slowdown of each event. The running ones are known by their ends."""
+    running, waiting = [], []  # (end, event); (work that is left, event)
+    for at, event in [*((event[0], event) for event in events), (math.inf, None)]:
+        while running and running[0][0] <= at:
+            end, (due, work) = running.pop(0)
+            yield end, (end - due) / work
+            if waiting:
+                left, next_one = heapq.heappop(waiting)
+                bisect.insort(running, (end + left, next_one))
+        if event and len(running) == cores and running[-1][0] > at + event[1]:
+            end, longest = running.pop()
+            heapq.heappush(waiting, (end - at, longest))
+        if event and len(running) < cores:
+            bisect.insort(running, (at + event[1], event))
+        elif event:
+            heapq.heappush(waiting, (event[1], event))
+
+
+def equal_shares(events, cores):
+    """Yields the same if all events get an equal share."""
+    left, now = {}, 0.0  # work
+    for at, event in [*((event[0], event) for event in events), (math.inf, None)]:
+        while left:
+            speed = min(1, cores / len(left))
+            first = min(left, key=left.get)
+            end = now + left[first] / speed
+            for one in left:
+                left[one] -= (min(end, at) - now) * speed
+            now = min(end, at)
+            if end > at:
+                break
+            del left[first]
+            yield end, (end - first[0]) / first[1]
+        now = at
+        if event:
+            left[event] = event[1]
+
+
+@functools.cache
+def slowdown_of_oracle(name, seed, cores, load):
+    """Returns the number of events that end in the measured time, and p50 and p99 of the slowdown."""
+    seconds = max(2 / cores, 0.01)
+    serve = dict(zip(ORACLES, (least_work_first, equal_shares)))[name]
+    found = sorted(slowdown for end, slowdown in serve(
+        drawn_events(seed, cores, load, 1.25 * seconds), cores)
+        if 0.25 * seconds <= end < 1.25 * seconds)
+    return [len(found), found[(len(found) - 1) // 2], found[99 * (len(found) - 1) // 100]]
+
+
 # ---- figures of a text ----
 
 NUMBER = re.compile(r"(?<![\w.])[+-]?\d[\d,]*(?:\.\d+)?")
@@ -212,6 +297,7 @@ class Report:
         for row in self.rows:
             where = f"round {row['round'] + 1} of {row['kind']}, {row['name']}"
             seconds = row.get("seconds", 0) if row.get("measured") == "closed" else math.inf
+            self.check_oracle(where, row)
             if row.get("cpu_ns", 0) / 1e9 > self.machine["cores"] * seconds + 0.1:
                 self.faults.append(f"{where}: more CPU time than the machine has")
             if "answered_s" not in row:
@@ -224,6 +310,16 @@ class Report:
                 self.faults.append(f"{where}: it ends before its last answer")
             if row["cpu_s"] > self.machine["cores"] * row["makespan_s"] + 0.1:
                 self.faults.append(f"{where}: more CPU time than the machine has")
+
+    def check_oracle(self, where, row):
+        name, _, workload = row["name"].partition(", ")
+        if row["kind"] != "cores" or name not in ORACLES:
+            return
+        want = slowdown_of_oracle(name, row["round"] + 1, row["workload"],
+                                  float(workload.removeprefix("load ")))
+        found = [row[key] for key in ("rounds", "slowdown_p50", "slowdown_p99")]
+        if not all(abs(a - b) <= 0.00051 for a, b in zip(found, want, strict=True)):
+            self.faults.append(f"{where}: {found}, and the same arrivals have {want}")
 
     # ---- head ----
 
@@ -399,8 +495,8 @@ class Report:
     def cores(self, name, title):
         """Returns the expected figures of a policy or layout on virtual cores."""
         cores, workload, key = title.split(", ")
-        return spread([self.of_cores(row, key) for row in self.of("cores", f"{name}, {workload}",
-                                                                  int(cores))])
+        rows = self.of("cores", f"{name}, {workload}", int(cores))
+        return spread([self.of_cores(row, key) for row in rows]) if rows else []
 
     def of_cores(self, row, key):
         if key in SPENT:

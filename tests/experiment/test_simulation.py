@@ -1,6 +1,7 @@
 """Virtual time is told from real time where it differs, and still agrees with what was measured."""
 
 import concurrent.futures
+import heapq
 import itertools
 import os
 import subprocess
@@ -48,12 +49,16 @@ def test_a_trace_gives_a_record_for_each_picture():
 
 
 @pytest.fixture(scope="module")
-def measured():
+def built():
+    subprocess.run(["make", "-s", f"-j{os.cpu_count()}", "build/plain/world/synthetic"],
+                   cwd=simulation.ROOT, check=True)
+
+
+@pytest.fixture(scope="module")
+def measured(built):
     """The committed rows, with what the world says now in place of what it said then."""
     if not (FOLDER / "raw.jsonl").exists():
         pytest.skip("not measured yet")
-    subprocess.run(["make", "-s", f"-j{os.cpu_count()}", "build/plain/world/synthetic"],
-                   cwd=simulation.ROOT, check=True)
     rows = list(simulation.rows(results.Results(results.read(FOLDER / "raw.jsonl"))))
     assert len(rows) == len(simulation.POLICIES) * len(simulation.WORKLOADS)
 
@@ -80,3 +85,25 @@ def test_the_world_tells_policies_apart(measured):
             [real | {"virtual": virtual["virtual"]} for real, virtual in zip(
                 measured[f"{policy}, {name}"][0], measured[f"{other}, {name}"][1])])
             for name in simulation.WORKLOADS), (policy, other)
+
+
+def in_their_order(due, work, cores):
+    """Serves the events in the order of their arrivals."""
+    ends, free = [0.0] * len(due), [0.0] * cores
+    for i in sorted(range(len(due)), key=due.__getitem__):
+        ends[i] = max(due[i], heapq.heappop(free)) + work[i]
+        heapq.heappush(free, ends[i])
+    return ends
+
+
+@pytest.mark.parametrize("workload, sources", [("load 0.5", 1), ("load 0.95", 1), ("load 0.8", 3)])
+def test_an_oracle_has_the_arrivals_and_the_work_of_the_program(workload, sources, built, monkeypatch):
+    """On one core and without costs, drain takes each event through all stages, in their order."""
+    monkeypatch.setattr(simulation, "_sources", lambda cores: sources)
+    monkeypatch.setitem(simulation.ORACLES, "in their order", in_their_order)
+    free = dict.fromkeys(simulation.validated_costs(), 0)
+    for number in range(3):
+        want = simulation._measure_many(free, number, 1, "drain", workload, "")
+        found = simulation.oracle(number, "in their order", 1, workload)
+        for key in ("rounds", "slowdown_p50", "slowdown_p99"):
+            assert found[key] == pytest.approx(want[key], rel=0.01), key
