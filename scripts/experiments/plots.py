@@ -228,7 +228,8 @@ def cores(results, path):
                         if (runs := results.runs("cores", f"{name}, {workload}", count))])
         for name, colour in zip(names_, colours)]) for count in simulation.MANY
         if results.runs("cores", f"{simulation.POLICIES[0]}, load 0.5", count)]
-    overlays("p99 of the slowdown, simulated", panels, path, "load", (0, "top left"), columns=3)
+    overlays("p99 of the slowdown, simulated", panels, path, "load",
+             (0, "top left Left reverse maxrows 9 spacing 0.75 samplen 1"), columns=3)
 
 
 def of_architectures(results, by, path):
