@@ -208,7 +208,8 @@ def test_readers_that_are_slow_hold_no_connection(begin, store):
 
 def test_many_readers_take_bounded_memory(begin, store):
     """Each client reads until its answer has come to the second part."""
-    daemon = begin(*HUGE, "limits.connections_per_client=0")
+    # Each client waits for the others before it.
+    daemon = begin(*HUGE, "limits.connections_per_client=0", "limits.body_timeout=1h")
     image = daemon.image(PHOTO)
     url, length = image["variants"]["huge"]["url"], image["variants"]["huge"]["bytes"]
     before = daemon.resident_bytes("VmHWM")
@@ -219,7 +220,9 @@ def test_many_readers_take_bounded_memory(begin, store):
         for i, c in enumerate(clients):
             while len(c.buffer) < PART or \
                     parts_held(daemon).count(LARGE) <= i and len(c.buffer) < PART + 9999:
-                c.buffer += c.socket.recv(1 << 12)
+                data = c.socket.recv(1 << 12)
+                assert data, f"client {i} was cut off"
+                c.buffer += data
         assert parts_held(daemon).count(LARGE) == LARGE_PARTS
         assert sum(parts_held(daemon)) <= LARGE_PARTS * LARGE + 8 * PART
         for c in clients:
