@@ -63,13 +63,14 @@ static int rename_to_trash(struct store *s, enum store_place place, const char *
 	return err;
 }
 
-/* Moves it, and takes it out of the figures. */
+/* Moves it, and takes it out of the figures. If image.json cannot be read, all are counted again.
+ */
 static int move_counted(struct store *s, enum store_place place, const char *id, const char *to)
 {
 	char data[STORED_IMAGE_MAX + 1];
 	struct stored_info info;
-	bool is_known = place == STORE_IMAGES && usage_total(&s->usage).is_on &&
-	                stored_info_load(&info, s, id, data) == 0;
+	bool is_counted = place == STORE_IMAGES && usage_total(&s->usage).is_on,
+	     is_known = is_counted && stored_info_load(&info, s, id, data) == 0;
 
 	pthread_mutex_lock(&s->usage.lock);
 	int err = rename_to_trash(s, place, id, to);
@@ -77,6 +78,8 @@ static int move_counted(struct store *s, enum store_place place, const char *id,
 	if (!err && is_known)
 		usage_removed(&s->usage, id, info.token, stored_info_bytes(&info));
 	pthread_mutex_unlock(&s->usage.lock);
+	if (!err && is_counted && !is_known)
+		usage_doubt(&s->usage);
 	return err;
 }
 
@@ -95,10 +98,14 @@ static int move_to_trash(struct store *s, enum store_place place, const char *id
 	return err;
 }
 
-/* Removes an item of the trash. If that fails, the next tidy() tries again. */
-static void clear_trash(struct store *s, const char *name)
+static void tidy_later(struct store *s)
 {
-	expiry_forget_removed(s, name);
+	atomic_store(&s->tidy_ns, clock_ns() + STORE_TIDY_NS);
+}
+
+/* Removes an item of the trash. If that fails, the next tidy() tries again. */
+static void remove_from_trash(struct store *s, const char *name)
+{
 	int err = directory_remove(s->trash_fd, name);
 
 	/* The image is invisible already; tidy() removes the rest. */
@@ -106,7 +113,15 @@ static void clear_trash(struct store *s, const char *name)
 		return;
 	log_warning("store: cannot remove " STORE_TRASH_DIRECTORY "/%s: %s; retrying later", name,
 	            strerror(-err));
-	atomic_store(&s->tidy_ns, clock_ns() + STORE_TIDY_NS);
+	tidy_later(s);
+}
+
+/* The same with an image that ends by this, so that nobody has to look for it when its time comes.
+ */
+static void clear_trash(struct store *s, const char *name)
+{
+	expiry_forget_removed(s, name);
+	remove_from_trash(s, name);
 }
 
 /* Clears the trash when that is due. One thread at a time. */
@@ -157,7 +172,7 @@ int store_batch_end(const struct store_batch *b, struct store *s)
 	int err = b->count ? store_flush(s) : 0;
 
 	if (err) {
-		atomic_store(&s->tidy_ns, clock_ns() + STORE_TIDY_NS);
+		tidy_later(s);
 		return err;
 	}
 	for (unsigned i = 0; i < b->count; i++) {
@@ -339,7 +354,7 @@ static void discard(struct store *s, const char *id)
 		return;
 	trash_name(s, id, name);
 	if (renameat(s->incoming_fd, id, s->trash_fd, name) == 0)
-		clear_trash(s, name);
+		remove_from_trash(s, name); /* not the note of an image that was replaced */
 	else
 		log_warning("store: cannot remove " STORE_INCOMING_DIRECTORY
 		            "/%s: %s; it stays until the next start",
@@ -391,21 +406,21 @@ static void flush_items(struct store *s, struct store_item *items, unsigned coun
 		items[i].err = items[i].err ? items[i].err : err;
 }
 
-/* Removes a published item that may not survive a loss of power. A replaced image is exchanged
- * back: the files of both stay until a flush succeeds. */
+/* Moves a published item that may not survive a loss of power to the trash; tidy() removes it after
+ * a flush. A replaced image is exchanged back: the files of both stay until then. */
 static void withdraw(struct store *s, const struct store_item *item)
 {
 	char name[STORE_PATH_MAX];
 
-	if (item->place != STORE_REPLACED) {
-		if (move_to_trash(s, item->place, item->id, name) == 0)
-			clear_trash(s, name);
-		return;
+	if (item->place == STORE_REPLACED) {
+		(void)exchange_directories(s, item->id, -1);
+		trash_name(s, item->id, name);
+		(void)renameat(s->incoming_fd, item->id, s->trash_fd, name);
+		usage_doubt(&s->usage);
+	} else {
+		(void)move_to_trash(s, item->place, item->id, name);
 	}
-	(void)exchange_directories(s, item->id, -1);
-	trash_name(s, item->id, name);
-	(void)renameat(s->incoming_fd, item->id, s->trash_fd, name);
-	atomic_store(&s->tidy_ns, clock_ns() + STORE_TIDY_NS);
+	tidy_later(s);
 }
 
 /* Makes one attempt. */

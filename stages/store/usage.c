@@ -158,6 +158,13 @@ void usage_removed(struct usage *u, const char *id, const char *token, uint64_t 
 	take(&of->stored.bytes, bytes);
 }
 
+void usage_doubt(struct usage *u)
+{
+	pthread_mutex_lock(&u->lock);
+	u->is_doubtful = true;
+	pthread_mutex_unlock(&u->lock);
+}
+
 /* ---- quotas ---- */
 
 enum usage_verdict usage_reserve(struct usage *u, const char *token,
@@ -358,8 +365,10 @@ static void count_one(struct usage *u, struct store *s, const char *id)
 		of->uploads++;
 }
 
-static void complete(struct usage *u)
+static void complete(struct usage *u, struct store *s)
 {
+	/* It is still there if the start could not remove it. */
+	(void)unlinkat(s->root_fd, USAGE_FILE, 0);
 	u->is_complete = true;
 	free(u->page);
 	u->page = NULL;
@@ -380,7 +389,7 @@ int usage_count(struct usage *u, struct store *s, unsigned n)
 		else if (u->page_end[0] != LAST_ID[0])
 			result = list(u, s);
 		else if (!u->is_complete)
-			complete(u);
+			complete(u, s);
 		if (u->is_complete)
 			result = 1;
 		pthread_mutex_unlock(&u->lock);
@@ -415,11 +424,12 @@ void usage_check_recount(struct usage *u, struct store *s)
 {
 	pthread_mutex_lock(&u->lock);
 	unsigned openings = atomic_load(&s->openings);
-	bool is_due = take_recount(s->root_fd) || openings != u->openings;
+	bool is_due = take_recount(s->root_fd) || openings != u->openings || u->is_doubtful;
 
 	u->openings = openings;
+	u->is_doubtful = false;
 	if (is_due && u->is_on) {
-		log_notice("store: another process has changed it; counting all images");
+		log_notice("store: the figures may be wrong; counting all images");
 		u->all = (struct usage_sum){ 0 };
 		for (unsigned i = 0; i < u->count; i++)
 			u->token[i].stored = (struct usage_sum){ 0 };
@@ -444,7 +454,7 @@ void usage_demand_recount(struct store *s)
 void usage_save(struct usage *u, struct store *s)
 {
 	pthread_mutex_lock(&u->lock);
-	if (u->is_on && u->is_complete)
+	if (u->is_on && u->is_complete && !u->is_doubtful)
 		write_figures(u, s->root_fd);
 	pthread_mutex_unlock(&u->lock);
 }

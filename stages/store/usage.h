@@ -42,6 +42,7 @@ struct usage {
 	pthread_mutex_t lock;
 	/* under the lock */
 	bool is_on, is_complete;
+	bool is_doubtful; /* usage_check_recount() counts all images once more */
 	struct usage_sum all;
 	struct usage_token *token; /* sorted by name */
 	unsigned count, room;
@@ -62,6 +63,9 @@ void usage_fini(struct usage *u);
 void usage_stored(struct usage *u, const char *id, const char *token, uint64_t bytes);
 void usage_removed(struct usage *u, const char *id, const char *token, uint64_t bytes);
 
+/* After an error that leaves it open what has changed. Any thread. */
+void usage_doubt(struct usage *u);
+
 /* ---- the count, and the file of figures; the sweep's thread, unless marked ---- */
 
 /* Begins to keep figures, from the file of a clean stop if that is there, or ends it. */
@@ -70,8 +74,8 @@ void usage_switch(struct usage *u, struct store *s, bool is_on);
 /* Counts up to n images. Returns whether all are counted, or -errno. */
 int usage_count(struct usage *u, struct store *s, unsigned n);
 
-/* Counts all images once more if darkroomd store remove has removed some, or the root was deleted
- * and made again. */
+/* Counts all images once more if darkroomd store remove has removed some, the root was deleted and
+ * made again, or the figures are in doubt. */
 void usage_check_recount(struct usage *u, struct store *s);
 
 /* Notes for a running or later daemon that another process removes images. Any thread. */

@@ -180,6 +180,28 @@ static void leftovers_that_stay_are_cleared_later(void **state)
 	store_close(&store);
 }
 
+/* Before it, a loss of power may give names back to images whose files have gone. */
+static void leftovers_go_after_a_flush(void **state)
+{
+	unsigned cleared;
+
+	(void)state;
+	shell("mkdir -p .trash/" A ".0 .incoming/" B);
+	fail_call(CALL_SYNCFS, 1, EIO);
+	assert_int_equal(store_open(&store, test_root, true, &cleared), 0);
+	assert_int_equal(cleared, 0);
+	assert_int_equal(entries(".trash") + entries(".incoming"), 2);
+	assert_int_equal(store.tidy_ns, fake_now + STORE_TIDY_NS);
+	assert_string_equal(said, "warning: store: cannot flush the disk: Input/output error; what "
+	                          "a crash left goes later");
+	store_close(&store);
+	no_fault();
+	assert_int_equal(store_open(&store, test_root, true, &cleared), 0);
+	assert_int_equal(cleared, 2);
+	assert_int_equal(store.flushes, 1);
+	store_close(&store);
+}
+
 int main(void)
 {
 #define WITH_ROOT(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
@@ -191,6 +213,7 @@ int main(void)
 		WITH_ROOT(a_store_is_attached_or_left),
 		WITH_ROOT(leftovers_are_counted),
 		WITH_ROOT(leftovers_that_stay_are_cleared_later),
+		WITH_ROOT(leftovers_go_after_a_flush),
 	};
 
 	log_set_level(LOG_LEVEL_ERROR);
