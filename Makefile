@@ -239,7 +239,13 @@ $B/world/orders: $B/tests/world/orders.o $B/libfixtures.a $B/libdarkroom.a
 	@mkdir -p $(@D)
 	$(call say,LINK)$(CC) $(DARKROOM_LDFLAGS) -o $@ $^ -lcmocka $(LIBS)
 $B/tests/world/orders.o: private DARKROOM_CPPFLAGS += -iquote tests/unit
-world: $B/world/synthetic $(if $(is_clang)$(SAN),,$(world_tests) $B/world/orders)
+# The store on a disk in memory, with faults.
+store_objects := $(patsubst %,$B/tests/world/%.o,disk disk_seams promises)
+store_seams = $(shell sed -nE 's/^SEAM.[^,]*, ([a-z0-9_]+),.*/-Wl,--wrap=\1/p' tests/world/disk_seams.c)
+$B/world/store: $(store_objects) $B/libdarkroom.a Makefile
+	@mkdir -p $(@D)
+	$(call say,LINK)$(CC) $(DARKROOM_LDFLAGS) $(store_seams) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LIBS)
+world: $B/world/synthetic $(if $(is_clang)$(SAN),,$(world_tests) $B/world/orders $B/world/store)
 
 # The scheduler in virtual time as a page: tests/world/lab. Headers that wasi-libc lacks are empty; wasi.h has what they declare.
 lab_src := $(filter-out src/base/coroutine.c,$(wildcard src/policy/*.c src/sched/core/*.c)) tests/world/machine.c \
@@ -441,4 +447,4 @@ help:
 	 'Variables: CC=gcc|clang (builds into build/clang-*), DEBUG=1 costly assertions, WERROR=1, V=1 show commands,' \
 	 '           OPT="-O2 -g", CPPFLAGS, CFLAGS, LDFLAGS, LDLIBS'
 
--include $(OBJ:.o=.d) $(DECODE:.o=.d) $(TESTS:=.d) $(FIXTURES:.o=.d) $(REPLACEMENTS:.o=.d) $(patsubst %.c,$B/%.d,$(wildcard tests/fuzz/*.c)) $(SERVER:=.d) $(LIMIT:=.d) $(SYNTHETIC:=.d) $B/tests/bench/spin.d $(world_objects:.o=.d) $(patsubst %,$B/tests/world/%.d,atomics orders test_filter) $(world_atomic:.o=.d) $(ESCAPES:=.d) $(PLANES:=.d) $(HOSTILE:=.d) $(DAMAGE:=.d) $(PRELOADS:.so=.d) $(foreach t,$(TOOLS),$(patsubst %.o,%.d,$(call tool_objects,$t)))
+-include $(OBJ:.o=.d) $(DECODE:.o=.d) $(TESTS:=.d) $(FIXTURES:.o=.d) $(REPLACEMENTS:.o=.d) $(patsubst %.c,$B/%.d,$(wildcard tests/fuzz/*.c)) $(SERVER:=.d) $(LIMIT:=.d) $(SYNTHETIC:=.d) $B/tests/bench/spin.d $(world_objects:.o=.d) $(store_objects:.o=.d) $(patsubst %,$B/tests/world/%.d,atomics orders test_filter) $(world_atomic:.o=.d) $(ESCAPES:=.d) $(PLANES:=.d) $(HOSTILE:=.d) $(DAMAGE:=.d) $(PRELOADS:.so=.d) $(foreach t,$(TOOLS),$(patsubst %.o,%.d,$(call tool_objects,$t)))

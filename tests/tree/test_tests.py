@@ -231,10 +231,10 @@ def test_every_test_asserts():
 
 
 def test_the_faults_of_virtual_time_can_be_planted():
-    """A changed line of the scheduler leaves its fault without a place."""
-    faults = runpy.run_path(str(ROOT / "tests/world/check"))["FAULTS"]
-    assert "queue" in faults
-    for name, (file, old, _) in faults.items():
+    """A changed line of the scheduler or the store leaves its fault without a place."""
+    check = runpy.run_path(str(ROOT / "tests/world/check"))
+    assert "queue" in check["FAULTS"] and "full disk" in check["STORE_FAULTS"]
+    for name, (file, old, _) in (check["FAULTS"] | check["STORE_FAULTS"]).items():
         assert (ROOT / file).read_text().count(old) == 1, f"{name}: {file} has changed"
 
 

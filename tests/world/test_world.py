@@ -215,3 +215,18 @@ def test_no_other_function_of_libc_is_called():
                               capture_output=True, text=True)
         used |= {plain(line.split()[1]) for line in done.stdout.splitlines()}
     assert used - allowed - seams() == set()
+
+
+def test_the_store_calls_no_other_function_of_libc():
+    """A new call may reach a file: then the disk in memory needs it."""
+    def symbols(files, kinds):
+        done = subprocess.run(["nm", "-A", *files], check=True, capture_output=True, text=True)
+        return {line.split()[-1] for line in done.stdout.splitlines() if line.split()[-2] in kinds}
+
+    objects = sorted((ROOT / "build/plain/stages/store").glob("*.o"))
+    seams_of_disk = set(re.findall(r"^SEAM\([^,]*,\s*(\w+),",
+                                   (ROOT / "tests/world/disk_seams.c").read_text(), re.M))
+    allowed = {line for line in (ROOT / "tests/world/allowed_symbols_of_store").read_text().split("\n")
+               if line and not line.startswith("#")}
+    used = symbols(objects, "U") - symbols([ROOT / "build/plain/libdarkroom.a"], "TDBRV")
+    assert {plain(name) for name in used - seams_of_disk} == allowed
