@@ -63,14 +63,15 @@ static int rename_to_trash(struct store *s, enum store_place place, const char *
 	return err;
 }
 
-/* Moves it, and takes it out of the figures. If image.json cannot be read, all are counted again.
- */
+/* Moves it, and takes it out of the figures. They are in doubt if image.json cannot be read, or is
+ * damaged. */
 static int move_counted(struct store *s, enum store_place place, const char *id, const char *to)
 {
 	char data[STORED_IMAGE_MAX + 1];
 	struct stored_info info;
 	bool is_counted = place == STORE_IMAGES && usage_total(&s->usage).is_on,
-	     is_known = is_counted && stored_info_load(&info, s, id, data) == 0;
+	     is_known = is_counted && stored_info_load(&info, s, id, data) == 0,
+	     is_sound = is_known && (!info.has_record || stored_info_is_sound(&info, data, id));
 
 	pthread_mutex_lock(&s->usage.lock);
 	int err = rename_to_trash(s, place, id, to);
@@ -78,7 +79,7 @@ static int move_counted(struct store *s, enum store_place place, const char *id,
 	if (!err && is_known)
 		usage_removed(&s->usage, id, info.token, stored_info_bytes(&info));
 	pthread_mutex_unlock(&s->usage.lock);
-	if (!err && is_counted && !is_known)
+	if (!err && is_counted && !is_sound)
 		usage_doubt(&s->usage);
 	return err;
 }

@@ -595,6 +595,15 @@ int64_t disk_read(struct disk_file *f, void *data, size_t size, size_t at)
 	return (int64_t)size;
 }
 
+void disk_flip(struct disk_file *f, uint64_t bit)
+{
+	struct content *c[] = { &f->inode->now, &f->inode->safe };
+
+	for (unsigned i = 0; i < COUNT_OF(c); i++)
+		if (c[i]->size)
+			c[i]->data[bit / 8 % c[i]->size] ^= (uint8_t)(1U << bit % 8);
+}
+
 int disk_flush(struct disk_file *f, bool all)
 {
 	const struct disk_fault *partial;

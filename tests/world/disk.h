@@ -62,6 +62,11 @@ void disk_end(void);
 void disk_close_all(void);
 unsigned disk_open_count(void);
 
+struct disk_file;
+
+/* Changes a bit of the file, for ever. */
+void disk_flip(struct disk_file *f, uint64_t bit);
+
 /* Returns a random number. state: of the generator. */
 uint64_t disk_random(uint64_t *state);
 

@@ -1,6 +1,6 @@
 /*
  * promises.c - the store on a disk in memory, with faults: lost power, killed processes, errors,
- * a full disk, short writes.
+ * a full disk, short writes, bits that change.
  *
  * A seed draws what clients do and when faults happen. The program knows which states of each image
  * are allowed: acknowledged and not removed is there and equal; removed stays removed; the rest is
@@ -36,6 +36,7 @@
 #include "store/spool.h"
 #include "store/store.h"
 #include "store/store_find.h"
+#include "store/store_verify.h"
 
 #define IMAGES_MAX 48
 #define KEYS_MAX 16
@@ -129,12 +130,18 @@ static void make_content(struct content *c, const struct image *image, unsigned 
 			c->data[f][i] = (char)disk_random(&state);
 		checksum_of(c->data[f], c->size[f], c->sum[f]);
 	}
-	c->size[2] = (size_t)snprintf(
+	int length = snprintf(
 		c->data[2], sizeof c->data[2],
 		"{\"id\":\"%s\",\"width\":1,\"height\":1,\"variants\":{\"a\":{\"bytes\":%zu},"
 		"\"b\":{\"bytes\":%zu}},\"record\":{\"upload\":{\"bytes\":9,\"token\":\"site\"},"
-		"\"variants\":{\"a\":{\"xxh128\":\"%s\"},\"b\":{\"xxh128\":\"%s\"}},\"xxh128\":\"%032d\"}}\n",
-		image->id, c->size[0], c->size[1], c->sum[0], c->sum[1], 0);
+		"\"variants\":{\"a\":{\"xxh128\":\"%s\"},\"b\":{\"xxh128\":\"%s\"}}",
+		image->id, c->size[0], c->size[1], c->sum[0], c->sum[1]);
+	char *end = c->data[2] + length;
+
+	checksum_of(c->data[2], (size_t)length, c->sum[2]);
+	length += snprintf(end, sizeof c->data[2] - (size_t)length, ",\"xxh128\":\"%s\"}}\n",
+	                   c->sum[2]);
+	c->size[2] = (size_t)length;
 	checksum_of(c->data[2], c->size[2], c->sum[2]);
 }
 
@@ -540,6 +547,43 @@ static void do_expire(void)
 	}
 }
 
+static int verify(const struct image *image, const char *name, int *fd)
+{
+	struct store_found found;
+
+	store_find(&world.store, image->id, name, &found);
+	*fd = found.fd;
+	return found.fd < 0 ? found.fd : store_verify(&world.store, image->id, name, &found);
+}
+
+/* A bit changes on the disk. That is noticed, and the image is removed. */
+static void do_rot(void)
+{
+	struct image *image = some_image(false);
+	const char *name = names[draw(FILES)];
+	int fd;
+
+	if (!image || draw(4))
+		return;
+	disk.is_quiet = true;
+	int before = verify(image, name, &fd);
+
+	if (before)
+		FAIL("%s of %s is said to have rotted: %s", name, image->id, strerror(-before));
+	disk_flip(disk_file(fd), draw(UINT32_MAX));
+	close(fd);
+	int err = verify(image, name, &fd);
+
+	close(fd);
+	if (!err)
+		FAIL("%s of %s has rotted, which nobody notices", name, image->id);
+	if (store_remove(&world.store, STORE_IMAGES, image->id))
+		FAIL("%s cannot be removed", image->id);
+	note_flush();
+	image->states = GONE;
+	disk.is_quiet = false;
+}
+
 /* An upload with an Idempotency-Key: the record, the image, and the record once more. */
 static void do_key(void)
 {
@@ -640,9 +684,9 @@ static void end_life(void)
 
 static void step(void)
 {
-	static void (*const acts[])(void) = { do_put,    do_put,     do_put,      do_replace,
-		                              do_remove, do_recover, do_expire,   do_recover,
-		                              do_key,    do_retry,   do_set_aside };
+	static void (*const acts[])(void) = { do_put,    do_put,     do_put,       do_replace,
+		                              do_remove, do_recover, do_expire,    do_recover,
+		                              do_key,    do_retry,   do_set_aside, do_rot };
 
 	put.count = 0;
 	acts[draw(COUNT_OF(acts))]();
