@@ -6,6 +6,7 @@ import concurrent.futures
 import contextlib
 import hashlib
 import http.client
+import io
 import json
 import os
 import pathlib
@@ -19,6 +20,7 @@ import tempfile
 import time
 
 import pytest
+from PIL import Image
 
 from darkroom import overrides
 from nspawn import ROOT, eventually, run, succeed
@@ -81,8 +83,8 @@ class Client:
             answer = connection.getresponse()
             return answer.status, answer.read()
 
-    def upload(self):
-        status, body = self.request("POST", "/images", PICTURE, JPEG)
+    def upload(self, picture=PICTURE):
+        status, body = self.request("POST", "/images", picture, JPEG)
         assert status == 201, body
         return json.loads(body)["images"][0]["id"]
 
@@ -129,6 +131,14 @@ def test_an_upload_is_stored_on_the_volume(container):
     ident = container.upload()
     volume = pathlib.Path(podman("volume", "inspect", "--format", "{{.Mountpoint}}", "images"))
     assert list(volume.glob(f"*/*/{ident}/thumb.jpg")) and container.is_served(ident)
+
+
+def test_other_formats_are_decoded(container):
+    for kind in ("png", "webp"):
+        picture = io.BytesIO()
+        with Image.open(io.BytesIO(PICTURE)) as image:
+            image.save(picture, kind)
+        assert container.is_served(container.upload(picture.getvalue()))
 
 
 def test_it_is_no_root_and_changes_nothing_but_the_volume(container):
