@@ -295,8 +295,8 @@ static bool read_figures(struct usage *u, int root_fd)
 		fclose(f);
 	else if (fd >= 0)
 		close(fd);
-	/* Durable, so that it does not return after a crash. */
-	if (fd >= 0 && (unlinkat(root_fd, USAGE_FILE, 0) || fsync(root_fd)))
+	/* Durable, so that it does not return after a crash: also if a start was killed before. */
+	if ((fd >= 0 && unlinkat(root_fd, USAGE_FILE, 0)) || fsync(root_fd))
 		is_good = false;
 	if (is_good)
 		return true;
