@@ -214,7 +214,8 @@ synthetic-wide:
 # Programs in virtual time: the linker replaces what they call of libc, and what costs time in the scheduler. The processor
 # does not know their stacks, so they have no shadow stacks.
 world_objects := $(patsubst %,$B/tests/world/%.o,machine seams_libc seams_sched) $B/world/src/base/coroutine.o
-world_seams = $(shell sed -nE 's/^SEAM.[^,]*, ([a-z_]+),.*/-Wl,--wrap=\1/p' tests/world/seams_*.c)
+seams_of = $(shell sed -nE 's/^SEAM.[^,]*, ([a-z0-9_]+),.*/-Wl,--wrap=\1/p' $1)
+world_seams = $(call seams_of,tests/world/seams_*.c)
 world_link = @mkdir -p $(@D); $(CC) $(filter-out $(shadow_stacks),$(DARKROOM_LDFLAGS)) $(world_seams) -o $@ $(filter %.o,$^) $(filter %.a,$^)
 $(world_objects): private DARKROOM_CFLAGS += $(if $(findstring thread,$(SAN)),-fno-sanitize=thread -DWITH_THREAD_SANITIZER)
 $B/world/synthetic: $B/tests/bench/synthetic.o $B/tests/bench/spin.o $(world_objects) $B/libsched.a Makefile
@@ -241,10 +242,9 @@ $B/world/orders: $B/tests/world/orders.o $B/libfixtures.a $B/libdarkroom.a
 $B/tests/world/orders.o: private DARKROOM_CPPFLAGS += -iquote tests/unit
 # The store on a disk in memory, with faults.
 store_objects := $(patsubst %,$B/tests/world/%.o,disk disk_seams promises)
-store_seams = $(shell sed -nE 's/^SEAM.[^,]*, ([a-z0-9_]+),.*/-Wl,--wrap=\1/p' tests/world/disk_seams.c)
 $B/world/store: $(store_objects) $B/libdarkroom.a Makefile
 	@mkdir -p $(@D)
-	$(call say,LINK)$(CC) $(DARKROOM_LDFLAGS) $(store_seams) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LIBS)
+	$(call say,LINK)$(CC) $(DARKROOM_LDFLAGS) $(call seams_of,tests/world/disk_seams.c) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LIBS)
 world: $B/world/synthetic $(if $(is_clang)$(SAN),,$(world_tests) $B/world/orders $B/world/store)
 
 # The scheduler in virtual time as a page: tests/world/lab. Headers that wasi-libc lacks are empty; wasi.h has what they declare.

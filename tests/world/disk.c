@@ -69,15 +69,6 @@ static struct {
 	uint64_t numbers;
 } own;
 
-uint64_t disk_random(uint64_t *state)
-{
-	uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15); /* splitmix64, Steele et al. 2014 */
-
-	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-	return z ^ z >> 31;
-}
-
 static void *get(size_t size)
 {
 	void *p = calloc(1, size ? size : 1);
@@ -107,7 +98,7 @@ void disk_begin(uint64_t seed)
 	memset(&own, 0, sizeof own);
 	own.last = &own.first;
 	disk.now_ns = BEGIN_NS + seed % 1000000000;
-	disk.chance = seed;
+	disk.chance.state = seed;
 	own.root = new_inode(true, 0755);
 }
 
@@ -192,19 +183,19 @@ static void set_size(struct content *c, size_t size)
 }
 
 /* torn: NULL, or decides which sectors are written. */
-static void write_at(struct content *c, const struct step *s, uint64_t *torn)
+static void write_at(struct content *c, const struct step *s, struct random *torn)
 {
 	if (c->size < s->at + s->size)
 		set_size(c, s->at + s->size);
 	for (size_t done = 0, n; done < s->size; done += n) {
 		n = SECTOR - (s->at + done) % SECTOR;
 		n = n < s->size - done ? n : s->size - done;
-		if (!torn || disk_random(torn) % 4)
+		if (!torn || random_next(torn) % 4)
 			memcpy(c->data + s->at + done, s->data + done, n);
 	}
 }
 
-static void apply(const struct step *s, bool is_safe, uint64_t *torn)
+static void apply(const struct step *s, bool is_safe, struct random *torn)
 {
 	struct content *in = s->in ? content_of(s->in, is_safe) : NULL,
 		       *to_in = s->to_in ? content_of(s->to_in, is_safe) : NULL,
@@ -260,7 +251,7 @@ static struct step name_step(enum step_kind kind, struct inode *in, const char *
 
 /* Removes steps from the list: those of one file or directory, or all. keep: applies them to the
  * safe state; otherwise every second write is lost. */
-static void settle(const struct inode *file, bool keep, uint64_t *random)
+static void settle(const struct inode *file, bool keep, struct random *random)
 {
 	struct step **at = &own.first;
 
@@ -269,7 +260,7 @@ static void settle(const struct inode *file, bool keep, uint64_t *random)
 		bool is_content = s->kind >= STEP_WRITE,
 		     is_meant = !file ||
 		                (is_content ? s->of == file : s->in == file || s->to_in == file),
-		     is_lost = !keep && is_meant && is_content && disk_random(random) % 2;
+		     is_lost = !keep && is_meant && is_content && random_next(random) % 2;
 
 		if (keep && is_meant)
 			apply(s, true, NULL);
@@ -309,11 +300,12 @@ static void count_links(void)
 /* Of the steps that are not flushed, none, all, each second or most are on the disk. */
 static void lose_power(uint64_t seed)
 {
-	unsigned kept = (unsigned)(disk_random(&seed) % 5), torn = disk_random(&seed) % 2;
+	struct random random = { seed };
+	unsigned kept = (unsigned)(random_next(&random) % 5), torn = random_next(&random) % 2;
 
 	for (struct step *s = own.first; s; s = s->next)
-		if (disk_random(&seed) % 4 < kept)
-			apply(s, true, torn ? &seed : NULL);
+		if (random_next(&random) % 4 < kept)
+			apply(s, true, torn ? &random : NULL);
 	forget_steps();
 	for (struct inode *n = own.inodes; n; n = n->next)
 		copy_content(&n->now, &n->safe);
@@ -378,11 +370,11 @@ struct disk_file *disk_file(int fd)
 	return &own.file[fd - FD_FIRST];
 }
 
-static int new_file(struct inode *n, int flags)
+static int new_file(struct inode *n)
 {
 	for (int i = 0; i < FILES_MAX; i++)
 		if (!own.file[i].inode) {
-			own.file[i] = (struct disk_file){ .inode = n, .flags = flags };
+			own.file[i] = (struct disk_file){ .inode = n };
 			return FD_FIRST + i;
 		}
 	return -EMFILE;
@@ -455,7 +447,7 @@ int disk_open(int at, const char *name, int flags, unsigned mode)
 		return -ENOTDIR;
 	if (!n && !(flags & O_CREAT))
 		return -ENOENT;
-	int fd = new_file(n ? n : in, flags);
+	int fd = new_file(n ? n : in);
 
 	if (fd < 0)
 		return fd;
@@ -608,7 +600,7 @@ int disk_flush(struct disk_file *f, bool all)
 {
 	const struct disk_fault *partial;
 	int err = count_call(CALL_FLUSHES, &partial);
-	uint64_t random = partial ? partial->seed : 0;
+	struct random random = { partial ? partial->seed : 0 };
 
 	settle(all ? NULL : f->inode, !err, &random);
 	return err;

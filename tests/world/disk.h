@@ -18,6 +18,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/random.h"
+
 #define DISK_ROOT "/disk" /* the only path that begins with "/" */
 #define DISK_FAULTS_MAX 8
 
@@ -51,7 +53,7 @@ extern struct disk {
 	struct disk_fault fault[DISK_FAULTS_MAX];
 	unsigned fault_count, fault_next;
 	uint64_t full_until;
-	uint64_t chance; /* state of the generator behind getrandom() */
+	struct random chance; /* behind getrandom() */
 } disk;
 
 /* Makes an empty disk without faults. */
@@ -67,9 +69,6 @@ struct disk_file;
 /* Changes a bit of the file, for ever. */
 void disk_flip(struct disk_file *f, uint64_t bit);
 
-/* Returns a random number. state: of the generator. */
-uint64_t disk_random(uint64_t *state);
-
 /* ---- for disk_seams.c: as the system calls, with -errno instead of errno ---- */
 
 struct inode;
@@ -78,7 +77,6 @@ struct inode;
 struct disk_file {
 	struct inode *inode;
 	size_t at;
-	int flags;
 	unsigned entry; /* of a directory: the next one */
 };
 struct disk_file *disk_file(int fd);

@@ -64,7 +64,7 @@ SEAM(ssize_t, getrandom, void *to, size_t size, unsigned flags)
 	CALLED(getrandom);
 	(void)flags;
 	for (size_t i = 0; i < size; i++)
-		((uint8_t *)to)[i] = (uint8_t)disk_random(&disk.chance);
+		((uint8_t *)to)[i] = (uint8_t)random_next(&disk.chance);
 	return (ssize_t)size;
 }
 

@@ -67,7 +67,7 @@ enum { KEY_OPEN = 2, KEY_SETTLED = 4 };
 bool promises_are_loud;
 
 static struct {
-	uint64_t random;
+	struct random random;
 	unsigned steps; /* that are left */
 	struct store store;
 	struct image image[IMAGES_MAX];
@@ -104,7 +104,7 @@ __attribute__((format(printf, 1, 2))) static void tell(const char *format, ...)
 
 static uint64_t draw(uint64_t below)
 {
-	return disk_random(&world.random) % below;
+	return random_next(&world.random) % below;
 }
 
 /* ---- contents ---- */
@@ -121,13 +121,13 @@ struct content {
 static void make_content(struct content *c, const struct image *image, unsigned version)
 {
 	for (unsigned f = 0; f < 2; f++) {
-		uint64_t state = (uint64_t)(unsigned char)image->id[ULID_LENGTH - 1] << 8 |
-		                 (unsigned char)image->id[ULID_LENGTH - 2];
+		uint64_t number = (uint64_t)(unsigned char)image->id[ULID_LENGTH - 1] << 8 |
+		                  (unsigned char)image->id[ULID_LENGTH - 2];
+		struct random random = { number << 8 | (f ? version : 0) << 1 | f };
 
-		state = state << 8 | (f ? version : 0) << 1 | f;
-		c->size[f] = 1 + disk_random(&state) % DATA_MAX;
+		c->size[f] = 1 + random_next(&random) % DATA_MAX;
 		for (size_t i = 0; i < c->size[f]; i++)
-			c->data[f][i] = (char)disk_random(&state);
+			c->data[f][i] = (char)random_next(&random);
 		checksum_of(c->data[f], c->size[f], c->sum[f]);
 	}
 	int length = snprintf(
@@ -757,7 +757,7 @@ static bool run(uint64_t seed, unsigned mask)
 	unsigned count;
 
 	memset(&world, 0, sizeof world);
-	world.random = seed;
+	world.random.state = seed;
 	world.steps = STEPS;
 	disk_begin(seed);
 	draw_faults(fault, &count);
@@ -789,7 +789,7 @@ static void print_faults(uint64_t seed, unsigned mask)
 	struct disk_fault fault[DISK_FAULTS_MAX];
 	unsigned count;
 
-	world.random = seed;
+	world.random.state = seed;
 	draw_faults(fault, &count);
 	for (unsigned i = 0; i < count; i++)
 		if (mask >> i & 1)

@@ -111,8 +111,8 @@ def test_an_event_waits_for_its_data_on_another_node(settings, is_paid):
     assert (float(re.search(r"^cost far \S+ (\S+)", done.stderr, re.M)[1]) > 0) == is_paid
 
 
-def seams():
-    sources = "".join(path.read_text() for path in ROOT.glob("tests/world/seams_*.c"))
+def seams(files="seams_*.c"):
+    sources = "".join(path.read_text() for path in ROOT.glob(f"tests/world/{files}"))
     return set(re.findall(r"^SEAM\([^,]*,\s*(\w+),", sources, re.M))
 
 
@@ -205,10 +205,14 @@ def plain(symbol):
     return re.sub(r"^__(\w+)_chk$", r"\1", name)
 
 
+def allowed_symbols(file):
+    lines = (ROOT / "tests/world" / file).read_text().splitlines()
+    return {line for line in lines if line and not line.startswith("#")}
+
+
 def test_no_other_function_of_libc_is_called():
     """A new call of libc may wait or take time: then it needs a seam."""
-    lines = (ROOT / "tests/world/allowed_symbols").read_text().splitlines()
-    allowed = {line for line in lines if line and not line.startswith("#")}
+    allowed = allowed_symbols("allowed_symbols")
     used = set()
     for program in ("synthetic", *TESTS):
         done = subprocess.run(["nm", "-D", "--undefined-only", WORLD / program], check=True,
@@ -224,9 +228,6 @@ def test_the_store_calls_no_other_function_of_libc():
         return {line.split()[-1] for line in done.stdout.splitlines() if line.split()[-2] in kinds}
 
     objects = sorted((ROOT / "build/plain/stages/store").glob("*.o"))
-    seams_of_disk = set(re.findall(r"^SEAM\([^,]*,\s*(\w+),",
-                                   (ROOT / "tests/world/disk_seams.c").read_text(), re.M))
-    allowed = {line for line in (ROOT / "tests/world/allowed_symbols_of_store").read_text().split("\n")
-               if line and not line.startswith("#")}
     used = symbols(objects, "U") - symbols([ROOT / "build/plain/libdarkroom.a"], "TDBRV")
-    assert {plain(name) for name in used - seams_of_disk} == allowed
+    assert {plain(name) for name in used - seams("disk_seams.c")} == allowed_symbols(
+        "allowed_symbols_of_store")
