@@ -452,7 +452,7 @@ static void do_replace(void)
 static void do_remove(void)
 {
 	struct store_batch batch = { .count = 0 };
-	struct image *some[BATCH_MAX];
+	struct image *some[BATCH_MAX] = { NULL };
 	unsigned count = 1 + (unsigned)draw(BATCH_MAX);
 
 	for (unsigned i = 0; i < count && (some[batch.count] = some_image(false)); i++) {
@@ -469,7 +469,7 @@ static void do_remove(void)
 	if (store_batch_end(&batch, &world.store) || !batch.count)
 		return;
 	note_flush();
-	for (unsigned i = 0; i < batch.count; i++) {
+	for (unsigned i = 0; i < batch.count && some[i]; i++) {
 		some[i]->states = GONE;
 		tell("removed %s", some[i]->id);
 	}
@@ -701,7 +701,10 @@ static void step(void)
 static void expect_empty(const char *directory)
 {
 	DIR *dir = directory_list(world.store.root_fd, directory);
-	const char *name = dir ? directory_next(dir) : NULL;
+
+	if (!dir)
+		FAIL("%s cannot be listed: %s", directory, strerror(errno));
+	const char *name = directory_next(dir);
 
 	if (name)
 		FAIL("%s/%s is left", directory, name);
