@@ -23,8 +23,11 @@ BURST_LOADS = (0.5, 0.7, 0.9, 1.2)  # those of LOADS that are measured with burs
 ROUNDS = 3
 CONNECTIONS, THREADS = 4000, 64  # THREADS: of thread-per-connection
 GRAPH = (*PAPER_SERVER, "server.respond_after=store")
+# A queue that grows for the whole run holds up requests, and leaves connections idle.
+PATIENT = [f"limits.{name}_timeout=10m" for name in ("header", "body", "idle")]
 PASSES = 3                       # over all files, alone
 LEAST = 1000                     # requests that tell the capacity
+AT_ONCE = 256                    # connections that do: a queue's memory costs CPU time, too
 BURST = (4, 0.1, 1.0)            # of bursts: factor of the rate, length and period in seconds
 ARRIVALS = ("poisson", "bursts")
 CLASSES = {"small half": (0, 0.5), "middle": (0.5, 0.9), "largest tenth": (0.9, 1)}  # by time alone
@@ -55,8 +58,8 @@ def _alone(options, bench):
 
 def _measure_alone(bench):
     with bench.daemon(ROOT / "conf" / "drain.ini", GRAPH) as daemon:
-        bench.warm_up(daemon, 16)
-        report, _ = bench.load(daemon, "-c", 16, "-n", max(bench.requests, LEAST))
+        bench.warm_up(daemon, AT_ONCE)
+        report, _ = bench.load(daemon, "-c", AT_ONCE, "-n", max(bench.requests, LEAST))
         passes = [bench.load(daemon, "-c", 1, "--seed", seed)[1] for seed in range(PASSES)]
     times = {}
     for row in (row for rows in passes for row in rows):
@@ -82,8 +85,8 @@ def measure(options, bench, configuration, arrivals, load, number, extra=(), gra
     daemon. seconds: of the run; 0 for that of the options."""
     capacity, alone = _alone(options, bench)
     rate, seconds = load * capacity, seconds or options.run_s or 2
-    settings, connections = [*graph, f"limits.connections={CONNECTIONS + 16}",
-                             "limits.body_timeout=10m", *extra], CONNECTIONS
+    settings, connections = [*graph, f"limits.connections={CONNECTIONS + 16}", *PATIENT, *extra], \
+        CONNECTIONS
     if configuration.policy == "thread-per-connection":
         settings.append(f"scheduler.threads={THREADS}")
         connections = THREADS
