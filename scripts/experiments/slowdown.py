@@ -23,8 +23,9 @@ BURST_LOADS = (0.5, 0.7, 0.9, 1.2)  # those of LOADS that are measured with burs
 ROUNDS = 3
 CONNECTIONS, THREADS = 4000, 64  # THREADS: of thread-per-connection
 GRAPH = (*PAPER_SERVER, "server.respond_after=store")
-# A queue that grows for the whole run holds up requests, and leaves connections idle.
-PATIENT = [f"limits.{name}_timeout=10m" for name in ("header", "body", "idle")]
+# The queue may grow for the whole run. Near its limit of connections the daemon closes idle ones.
+PATIENT = [f"limits.connections={2 * CONNECTIONS}",
+           *(f"limits.{name}_timeout=10m" for name in ("header", "body", "idle"))]
 PASSES = 3                       # over all files, alone
 LEAST = 1000                     # requests that tell the capacity
 AT_ONCE = 256                    # connections that do: a queue's memory costs CPU time, too
@@ -85,8 +86,7 @@ def measure(options, bench, configuration, arrivals, load, number, extra=(), gra
     daemon. seconds: of the run; 0 for that of the options."""
     capacity, alone = _alone(options, bench)
     rate, seconds = load * capacity, seconds or options.run_s or 2
-    settings, connections = [*graph, f"limits.connections={CONNECTIONS + 16}", *PATIENT, *extra], \
-        CONNECTIONS
+    settings, connections = [*graph, *PATIENT, *extra], CONNECTIONS
     if configuration.policy == "thread-per-connection":
         settings.append(f"scheduler.threads={THREADS}")
         connections = THREADS
