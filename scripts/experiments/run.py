@@ -23,7 +23,7 @@ START_TIMEOUT, IDLE_TIMEOUT, STOP_TIMEOUT = 60, 300, 60
 # Removing a store may slow the following runs: ext4 without a journal skips all inodes that were
 # deleted within the last minutes, one by one (recently_deleted() in fs/ext4/ialloc.c). Stores are
 # therefore removed between rounds, or if there is less space than this. A tmpfs (--work /dev/shm)
-# has no such delay.
+# has no such delay, and its files fill the memory: there they are removed before each run.
 SPACE_BYTES = 4 << 30
 
 BYTES_PER_CORE_S = 30e6  # uploaded bytes that a core processes, for estimates of durations
@@ -118,6 +118,13 @@ class Daemon:
             raise self._failed(f"ended with status {status}")
 
 
+def is_in_memory(path):
+    """Returns whether the path is in a tmpfs."""
+    mounts = [line.split()[1:3] for line in pathlib.Path("/proc/mounts").read_text().splitlines()]
+    return max((mount for mount in mounts if path.resolve().is_relative_to(mount[0])),
+               key=lambda mount: len(mount[0]))[1] == "tmpfs"
+
+
 class Bench:
     """The common settings of all runs. work: a directory for stores. cpus, load_cpus: empty for all
     cores. run_s: about the duration of a run. requests: of a run; 0: each file once."""
@@ -145,7 +152,8 @@ class Bench:
 
     def sweep(self, is_over):
         """Removes the stores of earlier runs after a round, or if space is short."""
-        if not is_over and shutil.disk_usage(self.work).free > SPACE_BYTES:
+        if not (is_over or is_in_memory(self.work) or
+                shutil.disk_usage(self.work).free <= SPACE_BYTES):
             return
         for directory in self.work.iterdir():
             shutil.rmtree(directory)

@@ -33,6 +33,15 @@ def test_a_run_ends_when_the_last_image_is_stored(tmp_path):
             assert begun - TICK_S <= invariants.last_change_s(own.store.root) <= last
 
 
+@pytest.mark.parametrize("is_in_memory", [True, False])
+def test_stores_in_memory_do_not_wait_for_the_end_of_a_round(tmp_path, monkeypatch, is_in_memory):
+    assert run.is_in_memory(pathlib.Path("/dev/shm"))
+    monkeypatch.setattr(run, "is_in_memory", lambda path: is_in_memory)
+    (tmp_path / "store").mkdir()
+    run.Bench(ROOT / "data" / "sample", tmp_path).sweep(is_over=False)
+    assert (tmp_path / "store").exists() != is_in_memory
+
+
 def test_a_run_whose_images_are_all_stored_is_valid(tmp_path):
     with daemon(tmp_path, "") as own:
         assert len(upload(tmp_path, own, 120)[1]) == 120
