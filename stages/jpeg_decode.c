@@ -245,7 +245,7 @@ static enum verdict begin(struct visit *v, struct metadata *m, struct image *ima
 /* Adds the CPU time since *mark_ns to the image's, and that of the process that decodes it. */
 static void charge(struct image *image, uint64_t *mark_ns)
 {
-	uint64_t now = clock_thread_ns();
+	uint64_t now = clock_thread_near_ns();
 
 	image->decode_ns += now - *mark_ns + image->decoder->job.cpu_ns;
 	image->decoder->job.cpu_ns = 0;
@@ -287,7 +287,7 @@ static enum verdict advance(struct visit *v, struct image *image, struct problem
 {
 	struct decoder *decoder = image->decoder;
 	unsigned rows = rows_per_check(decoder->in.image_width);
-	uint64_t mark_ns = clock_thread_ns();
+	uint64_t mark_ns = clock_thread_near_ns();
 	enum decoder_result result;
 
 	for (unsigned n = 1; (result = decoder_advance(decoder, rows)) == DECODER_MORE; n++) {

@@ -41,7 +41,7 @@ static int advance(struct visit *v, struct step *s)
 {
 	uint32_t width = (uint32_t)s->input->width;
 	unsigned rows = rows_per_check(width);
-	uint64_t since_ns = clock_thread_ns();
+	uint64_t since_ns = clock_thread_near_ns();
 	int more;
 
 	while ((more = encoder_advance(s->encoder, rows)) > 0) {

@@ -20,7 +20,7 @@
 static int advance(struct visit *v, const struct resampler *r, struct step *s)
 {
 	unsigned tiles = rows_per_check((uint32_t)s->input->width);
-	uint64_t since_ns = clock_thread_ns();
+	uint64_t since_ns = clock_thread_near_ns();
 	int more;
 
 	while ((more = picture_job_advance(s->job, r, tiles)) > 0) {

@@ -401,7 +401,7 @@ bool step_is_wanted(struct visit *v, struct step *s)
 
 void image_spend(struct image *image, uint64_t since_ns)
 {
-	atomic_fetch_add_explicit(&image->steps_ns, clock_thread_ns() - since_ns,
+	atomic_fetch_add_explicit(&image->steps_ns, clock_thread_near_ns() - since_ns,
 	                          memory_order_relaxed);
 }
 

@@ -136,7 +136,7 @@ void image_set_replica(struct image *image, unsigned replica);
  * flight. For the owner of the image, or of the only event of it that is not parked. */
 void image_hold(struct image *image, void (*release)(struct visit *v, struct image *image));
 
-/* A step of the image was worked on by this thread since then: clock_thread_ns(). */
+/* A step of the image was worked on by this thread since then: clock_thread_near_ns(). */
 void image_spend(struct image *image, uint64_t since_ns);
 
 /* Returns the CPU time of the image so far. */

@@ -29,6 +29,11 @@ uint64_t clock_thread_ns(void)
 	return clock_ns() - atomic_load(&preempted_ns);
 }
 
+uint64_t clock_thread_near_ns(void)
+{
+	return clock_thread_ns();
+}
+
 void fake_clock_stop(void)
 {
 	atomic_store(&stopped_ns, clock_ns());
