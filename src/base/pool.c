@@ -46,8 +46,8 @@
 struct buffer {
 	alignas(CACHE_LINE) uint32_t magic;
 	uint32_t class;
-	unsigned home;    /* of the thread that allocated it: its first write placed the pages */
-	bool is_unfilled; /* counts in unfilled_bytes */
+	unsigned home;   /* of the thread that allocated it: its first write placed the pages */
+	size_t unfilled; /* bytes that count in unfilled_bytes */
 	struct buffer *below; /* the next one in the stack of its class */
 };
 
@@ -265,7 +265,7 @@ static struct buffer *buffer_new(unsigned class)
 		return NULL;
 	b->class = class;
 	b->home = home;
-	b->is_unfilled = false;
+	b->unfilled = 0;
 	return b;
 }
 
@@ -290,6 +290,19 @@ static struct buffer *free_buffer(unsigned class)
 	return b ? b : depot_get(class, largest);
 }
 
+static void fill(struct buffer *b, size_t bytes)
+{
+	b->unfilled -= bytes;
+	account(&unfilled_bytes, -(int64_t)bytes);
+}
+
+void pool_filled(void *buffer, size_t bytes)
+{
+	struct buffer *b = (struct buffer *)buffer - 1;
+
+	fill(b, b->unfilled < bytes ? b->unfilled : bytes);
+}
+
 static struct buffer *free_buffer_unfilled(unsigned class)
 {
 	struct buffer *b = free_buffer(class);
@@ -297,12 +310,11 @@ static struct buffer *free_buffer_unfilled(unsigned class)
 	if (!b)
 		return NULL;
 	/* Counts before it compares, so that threads do not pass the bound together. */
-	account(&unfilled_bytes, (int64_t)class_size(b->class));
-	b->is_unfilled =
-		atomic_load_explicit(&unfilled_bytes, memory_order_relaxed) <= UNFILLED_BYTES_MAX;
-	if (b->is_unfilled)
+	b->unfilled = class_size(b->class);
+	account(&unfilled_bytes, (int64_t)b->unfilled);
+	if (atomic_load_explicit(&unfilled_bytes, memory_order_relaxed) <= UNFILLED_BYTES_MAX)
 		return b;
-	account(&unfilled_bytes, -(int64_t)class_size(b->class));
+	fill(b, b->unfilled);
 	depot_put(b);
 	return NULL;
 }
@@ -358,9 +370,8 @@ void pool_put(void *buffer)
 
 	assert(b->magic == POOL_MAGIC);
 	account(&all_used_bytes, -(int64_t)class_size(b->class));
-	if (b->is_unfilled)
-		account(&unfilled_bytes, -(int64_t)class_size(b->class));
-	b->is_unfilled = false;
+	if (b->unfilled)
+		fill(b, b->unfilled);
 	thread_use_release(RESOURCE_MEMORY, class_size(b->class));
 	if (!shelf.is_used || b->home != home || shelf.count[b->class] == SHELF_CLASS_MAX ||
 	    class_size(b->class) > SHELF_BYTES_MAX) {

@@ -36,6 +36,10 @@ void *pool_get_sized(size_t size, size_t *size_got);
  * of this function have at most 64 MiB together, whatever was freed before. */
 void *pool_get_unfilled(size_t size);
 
+/* The first bytes of a buffer of pool_get_unfilled() are written, so that they count in a budget.
+ * Once for each; of other buffers nothing changes. Any thread. */
+void pool_filled(void *buffer, size_t bytes);
+
 /* Frees a buffer; NULL is ignored. Aborts if the buffer is free already, as long as the pool still
  * has it. Any thread. */
 void pool_put(void *buffer);

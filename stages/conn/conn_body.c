@@ -88,7 +88,7 @@ static bool move_body(struct conn *c, uint64_t room, uint64_t reserved)
 
 	if (!body)
 		return false;
-	if (c->body.size)
+	if (c->body.data)
 		memcpy(body, c->body.data, c->body.size);
 	pool_put(c->body.data);
 	c->body.data = body;
@@ -114,6 +114,7 @@ static bool make_body_room(struct conn *c)
 
 static enum conn_step body_done(struct conn *c)
 {
+	pool_filled(c->body.data, c->body.size);
 	c->read_ns = clock_ns();
 	return conn_go(c, CONN_BODY_DONE);
 }

@@ -68,6 +68,11 @@ void *pool_get_unfilled(size_t size)
 	return pool_get(size);
 }
 
+void pool_filled(void *buffer, size_t bytes)
+{
+	(void)buffer, (void)bytes;
+}
+
 void pool_put(void *buffer)
 {
 	if (!buffer)

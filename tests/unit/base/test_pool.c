@@ -334,6 +334,36 @@ static void unfilled_buffers_have_at_most_64_mib_of_written_pages(void **state)
 	assert_int_equal(used(), 0);
 }
 
+/* Half of two buffers is as much as one buffer. */
+static void filled_buffers_make_room_for_unfilled_ones(void **state)
+{
+	enum { ALLOWED = 16, SIZE = 4 << 20 };
+	void *unfilled[ALLOWED], *spare[2], *fresh[2], *reused;
+
+	(void)state;
+	for (unsigned i = 0; i < ALLOWED; i++)
+		unfilled[i] = pool_get(SIZE);
+	free_all(unfilled, ALLOWED);
+	for (unsigned i = 0; i < ALLOWED; i++)
+		unfilled[i] = pool_get_unfilled(SIZE);
+	spare[0] = pool_get(SIZE);
+	spare[1] = pool_get(SIZE);
+	free_all(spare, 2);
+
+	fresh[0] = pool_get_unfilled(SIZE);
+	pool_filled(fresh[0], SIZE); /* its pages were new */
+	pool_filled(unfilled[0], SIZE / 2);
+	fresh[1] = pool_get_unfilled(SIZE);
+	assert_false(contains(spare, 2, fresh[0]) || contains(spare, 2, fresh[1]));
+	pool_filled(unfilled[1], SIZE / 2);
+	reused = pool_get_unfilled(SIZE);
+	assert_true(contains(spare, 2, reused));
+	put_elsewhere(reused);
+	free_all(fresh, 2);
+	free_all(unfilled, ALLOWED);
+	assert_int_equal(used(), 0);
+}
+
 /* A shelf that is full of one size adapts to another. */
 static void sizes_in_use_displace_unused_ones(void **state)
 {
@@ -449,6 +479,7 @@ int main(void)
 		cmocka_unit_test_teardown(larger_buffers_are_lent, release_all),
 		cmocka_unit_test_teardown(unfilled_buffers_have_at_most_64_mib_of_written_pages,
 		                          release_all),
+		cmocka_unit_test_teardown(filled_buffers_make_room_for_unfilled_ones, release_all),
 		cmocka_unit_test_teardown(sizes_in_use_displace_unused_ones, release_all),
 		cmocka_unit_test_teardown(a_buffer_that_is_put_twice_is_seen, release_all),
 		cmocka_unit_test_teardown(threads_can_take_and_put_at_the_same_time, release_all),
