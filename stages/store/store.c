@@ -198,41 +198,17 @@ static void log_stray(const char *path, void *arg)
 	}
 }
 
-/* Returns 1, 0 or -errno. */
-static int has_entries(int fd)
-{
-	DIR *dir = directory_list(fd, ".");
-
-	if (!dir)
-		return -errno;
-	bool has_entry = directory_next(dir);
-
-	closedir(dir);
-	return has_entry;
-}
-
-/* Clears what a crash left. The renames that brought it there may not be on the disk: without a
- * flush, a loss of power might give the names back to images whose files are removed here. What
+/* Makes what it finds durable, and clears what a crash left. A process that was killed may have
+ * flushed neither an image that is there nor a name in the trash: what follows relies on both. What
  * cannot be removed goes later. Returns 0 or -errno. */
 static int clear_leftovers(struct store *s, unsigned *cleared)
 {
-	int incoming = has_entries(s->incoming_fd), trash = has_entries(s->trash_fd);
-
-	if (incoming < 0 || trash < 0)
-		return incoming < 0 ? incoming : trash;
-	if (!incoming && !trash)
-		return 0;
 	int err = store_flush(s);
 
-	if (err) {
-		log_warning("store: cannot flush the disk: %s; what a crash left goes later",
-		            strerror(-err));
-		err = -EAGAIN;
-	} else {
+	if (!err)
 		err = directory_clear(s->incoming_fd, cleared);
-		if (!err || err == -EAGAIN)
-			err = directory_clear(s->trash_fd, cleared);
-	}
+	if (!err || err == -EAGAIN)
+		err = directory_clear(s->trash_fd, cleared);
 	if (err == -EAGAIN)
 		atomic_store(&s->tidy_ns, clock_ns() + STORE_TIDY_NS);
 	return err == -EAGAIN ? 0 : err;

@@ -42,9 +42,9 @@ struct store {
 
 /* Creates root and the directories below it (not its parents); borrows the text. A new root has the
  * mode 0750, less the umask; an existing one keeps its mode. Those of unfinished images and of
- * originals get 0700 in any case. Locks root against a second daemon and clears the leftovers of a
- * crash, counting them in *cleared. Logs what is not of the store, and leaves it. Returns 0, or
- * -errno with the reason logged. Main thread. */
+ * originals get 0700 in any case. Locks root against a second daemon, makes what is there
+ * durable, and clears the leftovers of a crash, counting them in *cleared. Logs what is not of the
+ * store, and leaves it. Returns 0, or -errno with the reason logged. Main thread. */
 int store_open(struct store *s, const char *root, bool survives_power, unsigned *cleared);
 void store_close(struct store *s);
 

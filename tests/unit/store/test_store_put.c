@@ -50,7 +50,7 @@ static void one_good_item_is_enough_for_a_flush(void **state)
 	store_put(&store, items, 2);
 	assert_int_equal(items[0].err, -ENOENT);
 	assert_int_equal(items[1].err, 0);
-	assert_int_equal(store.flushes, 2);
+	assert_int_equal(store.flushes, 3); /* with that of the start */
 }
 
 /* The daemon holds the old one open. */
