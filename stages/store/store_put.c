@@ -146,6 +146,12 @@ int store_batch_add(struct store_batch *b, struct store *s, enum store_place pla
 	assert(b->count < STORE_BATCH_MAX);
 	int err = move_to_trash(s, place, id, b->image[b->count].in_trash);
 
+	/* Without a flush, a loss of power may bring back what is in the trash already. */
+	if (err == -ENOENT && atomic_load(&s->tidy_ns)) {
+		int flush_err = store_flush(s);
+
+		return flush_err ? flush_err : err;
+	}
 	if (err)
 		return err;
 	memcpy(b->image[b->count++].id, id, ULID_LENGTH + 1);

@@ -220,8 +220,12 @@ static void a_removal_that_is_not_flushed_is_tidied_later(void **state)
 	assert_int_equal(entries(".trash"), 1);
 	assert_int_equal(store.tidy_ns, fake_now + STORE_TIDY_NS);
 	fake_now += STORE_TIDY_NS;
+	/* Before a flush it may come back. */
+	fail_call(CALL_SYNCFS, 1, EIO);
+	assert_int_equal(store_remove(&store, STORE_IMAGES, id), -EIO);
 	no_fault();
 	assert_int_equal(store_remove(&store, STORE_IMAGES, id), -ENOENT);
+	assert_int_equal(calls[CALL_SYNCFS], 1);
 	assert_int_equal(put_two(STORE_SPOOL), 0);
 	assert_int_equal(entries(".trash"), 0);
 	assert_int_equal(store_remove(&store, STORE_SPOOL, id), 0);
