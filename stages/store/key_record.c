@@ -93,8 +93,8 @@ int key_record_write(struct store *s, const struct key_record *r)
 		return settle(s, path);
 	int err = key_record_format(r, &text);
 
-	if (!err)
-		err = directory_write_file(s->root_fd, path, text.data, text.length, false);
+	if (!err) /* one that replaces another may not be torn: neither would be left */
+		err = directory_write_file(s->root_fd, path, text.data, text.length, r->is_settled);
 	if (err == -ENOENT) {
 		shard_path(shard, r->name[0]);
 		err = directory_make_all(s->root_fd, shard, PRIVATE_DIRECTORY);
