@@ -64,7 +64,8 @@ struct sweep {
 	_Atomic uint64_t removed[SWEEP_REASON_COUNT], removed_bytes;
 };
 
-/* Returns 0 or -errno; feeder_fini() must follow a success. A stop ends a batch. feeder_call() lets
+/* Begins to keep the figures of the store, if they are wanted: before an image comes or goes.
+ * Returns 0 or -errno; feeder_fini() must follow a success. A stop ends a batch. feeder_call() lets
  * it see a new configuration. */
 int sweep_init(struct sweep *r, struct image_service *s, const _Atomic bool *has_quotas);
 

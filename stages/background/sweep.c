@@ -189,12 +189,17 @@ static void read_settings(struct sweep *r)
 	conf_epoch_unref(epochs, epoch);
 }
 
+static bool wants_figures(const struct sweep *r)
+{
+	return !r->st->class->is_shared && (r->max_bytes || atomic_load(r->has_quotas));
+}
+
 /* Brings the figures up to date, or counts for the time of an interval. */
 static void count(struct sweep *r)
 {
 	struct store *store = &r->feeder.service->store;
 	uint64_t end_ns = clock_ns() + r->interval_ms * NS_PER_MS;
-	bool is_on = !r->st->class->is_shared && (r->max_bytes || atomic_load(r->has_quotas));
+	bool is_on = wants_figures(r);
 
 	usage_switch(&store->usage, store, is_on);
 	usage_check_recount(&store->usage, store);
@@ -334,5 +339,12 @@ int sweep_init(struct sweep *r, struct image_service *s, const _Atomic bool *has
 	if (last_s && last_s < believed_s)
 		believed_s = last_s;
 	r->wall_ahead_s = believed_s - seconds_of(CLOCK_BOOTTIME);
-	return feeder_init(&r->feeder, &sweep_class, s);
+	int err = feeder_init(&r->feeder, &sweep_class, s);
+
+	if (err)
+		return err;
+	/* Those of the last stop hold only until an image comes or goes. */
+	read_settings(r);
+	usage_switch(&s->store.usage, &s->store, wants_figures(r));
+	return 0;
 }

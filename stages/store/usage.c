@@ -148,7 +148,7 @@ void usage_removed(struct usage *u, const char *id, const char *token, uint64_t 
 {
 	if (!u->is_on || !is_counted(u, id))
 		return;
-	struct usage_token *of = find_token(u, token);
+	struct usage_token *of = find_token(u, token ? token : "");
 
 	take(&u->all.images, 1);
 	take(&u->all.bytes, bytes);
@@ -286,17 +286,18 @@ static bool take_recount(int root_fd)
 /* Reads and removes the file. Returns false if there is none, or if it does not hold any more. */
 static bool read_figures(struct usage *u, int root_fd)
 {
-	bool must_count = take_recount(root_fd);
 	int fd = directory_open_file(root_fd, USAGE_FILE, O_RDONLY);
 	FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
-	bool is_good = f && !must_count && read_all(u, f);
+	bool is_good = f && read_all(u, f);
 
 	if (f)
 		fclose(f);
 	else if (fd >= 0)
 		close(fd);
-	/* Durable, so that it does not return after a crash: also if a start was killed before. */
-	if ((fd >= 0 && unlinkat(root_fd, USAGE_FILE, 0)) || fsync(root_fd))
+	/* Durable, so that it does not return after a crash: also if a start was killed before. For
+	 * the same reason the demand for a new count goes last. */
+	if ((unlinkat(root_fd, USAGE_FILE, 0) && errno != ENOENT) || fsync(root_fd) ||
+	    take_recount(root_fd))
 		is_good = false;
 	if (is_good)
 		return true;
@@ -338,6 +339,8 @@ static int list(struct usage *u, struct store *s)
 		u->page = malloc(USAGE_PAGE_MAX * sizeof u->page[0]);
 	if (!u->page)
 		return -ENOMEM;
+	/* It is still there if the start could not remove it. */
+	(void)unlinkat(s->root_fd, USAGE_FILE, 0);
 	page.id = u->page;
 	memcpy(page.after, u->page_end, sizeof page.after);
 	int err = store_page_read(s->root_fd, &page);
@@ -365,10 +368,8 @@ static void count_one(struct usage *u, struct store *s, const char *id)
 		of->uploads++;
 }
 
-static void complete(struct usage *u, struct store *s)
+static void complete(struct usage *u)
 {
-	/* It is still there if the start could not remove it. */
-	(void)unlinkat(s->root_fd, USAGE_FILE, 0);
 	u->is_complete = true;
 	free(u->page);
 	u->page = NULL;
@@ -389,7 +390,7 @@ int usage_count(struct usage *u, struct store *s, unsigned n)
 		else if (u->page_end[0] != LAST_ID[0])
 			result = list(u, s);
 		else if (!u->is_complete)
-			complete(u, s);
+			complete(u);
 		if (u->is_complete)
 			result = 1;
 		pthread_mutex_unlock(&u->lock);
@@ -443,18 +444,22 @@ void usage_check_recount(struct usage *u, struct store *s)
 void usage_demand_recount(struct store *s)
 {
 	int fd = directory_open_file(s->root_fd, USAGE_RECOUNT_FILE, O_WRONLY | O_CREAT);
+	int err = fd < 0 ? fd : 0;
 
 	if (fd >= 0)
 		close(fd);
-	else
+	if (!err && fsync(s->root_fd)) /* before what it is for */
+		err = -errno;
+	if (err)
 		fprintf(stderr, "darkroomd store: cannot write " USAGE_RECOUNT_FILE ": %s\n",
-		        strerror(-fd));
+		        strerror(-err));
 }
 
 void usage_save(struct usage *u, struct store *s)
 {
 	pthread_mutex_lock(&u->lock);
-	if (u->is_on && u->is_complete && !u->is_doubtful)
+	/* They may not outlive what they count: a removal whose flush failed may be undone. */
+	if (u->is_on && u->is_complete && !u->is_doubtful && !store_flush(s))
 		write_figures(u, s->root_fd);
 	pthread_mutex_unlock(&u->lock);
 }

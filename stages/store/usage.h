@@ -66,7 +66,8 @@ void usage_removed(struct usage *u, const char *id, const char *token, uint64_t 
 /* After an error that leaves it open what has changed. Any thread. */
 void usage_doubt(struct usage *u);
 
-/* ---- the count, and the file of figures; the sweep's thread, unless marked ---- */
+/* ---- the count, and the file of figures; the sweep's thread or, before it runs, the main one,
+ * unless marked ---- */
 
 /* Begins to keep figures, from the file of a clean stop if that is there, or ends it. */
 void usage_switch(struct usage *u, struct store *s, bool is_on);
@@ -81,7 +82,8 @@ void usage_check_recount(struct usage *u, struct store *s);
 /* Notes for a running or later daemon that another process removes images. Any thread. */
 void usage_demand_recount(struct store *s);
 
-/* Writes the figures to the file, if they are complete. When nothing changes them any more. */
+/* Writes the figures to the file, if they are complete, and what they count is on the disk. When
+ * nothing changes them any more. */
 void usage_save(struct usage *u, struct store *s);
 
 /* ---- quotas ---- */

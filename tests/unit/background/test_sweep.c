@@ -1,9 +1,10 @@
-/* test_sweep.c - removals by age beside a clock that is set. */
+/* test_sweep.c - removals by age beside a clock that is set, and when figures begin. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include <time.h>
 
@@ -65,10 +66,36 @@ static void nothing_is_removed_by_age_after_the_clock_was_set_far_ahead(void **s
 	assert_true(may_remove_by_age(&r));
 }
 
+/* The sweep's thread may be later than the first upload. */
+static void figures_are_kept_from_the_beginning(void **state)
+{
+	static const struct plan plan;
+	static struct image_service images;
+	static struct sweep r;
+	static const _Atomic bool has_quotas = true;
+	static struct conf conf;
+	char root[] = "/tmp/darkroom-sweep-XXXXXX", command[64];
+	unsigned cleared;
+
+	(void)state;
+	assert_non_null(mkdtemp(root));
+	assert_int_equal(conf_epochs_init(&images.epochs, &conf, &plan), 0);
+	assert_int_equal(store_open(&images.store, root, false, &cleared), 0);
+	images.storage = (struct storage){ .class = &store_of_files, .files = &images.store };
+	assert_int_equal(sweep_init(&r, &images, &has_quotas), 0);
+	assert_true(usage_total(&images.store.usage).is_on);
+	feeder_fini(&r.feeder);
+	store_close(&images.store);
+	conf_epochs_fini(&images.epochs);
+	snprintf(command, sizeof command, "rm -rf %s", root);
+	assert_int_equal(system(command), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nothing_is_removed_by_age_after_the_clock_was_set_far_ahead),
+		cmocka_unit_test(figures_are_kept_from_the_beginning),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -117,9 +117,11 @@ static void figures_are_saved_when_they_are_complete(void **state)
 	usage_save(usage, &store);
 	assert_false(has_file(USAGE_FILE));
 	assert_int_equal(usage_count(usage, &store, 100), 1);
+	store_survive_power(&store, true);
 	usage_save(usage, &store);
 	assert_true(has_file(USAGE_FILE));
-	usage_switch(usage, &store, true); /* is on already: the file is not read */
+	assert_int_equal(store.flushes, 1); /* of what they count */
+	usage_switch(usage, &store, true);  /* is on already: the file is not read */
 	assert_true(has_file(USAGE_FILE));
 	check_all(1, 9, true);
 	usage_switch(usage, &store, false);
