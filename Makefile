@@ -241,7 +241,7 @@ $B/world/orders: $B/tests/world/orders.o $B/libfixtures.a $B/libdarkroom.a
 	$(call say,LINK)$(CC) $(DARKROOM_LDFLAGS) -o $@ $^ -lcmocka $(LIBS)
 $B/tests/world/orders.o: private DARKROOM_CPPFLAGS += -iquote tests/unit
 # The store on a disk in memory, with faults.
-store_objects := $(patsubst %,$B/tests/world/%.o,disk disk_seams promises)
+store_objects := $(patsubst %,$B/tests/world/%.o,disk disk_seams images lives promises)
 $B/world/store: $(store_objects) $B/libdarkroom.a Makefile
 	@mkdir -p $(@D)
 	$(call say,LINK)$(CC) $(DARKROOM_LDFLAGS) $(call seams_of,tests/world/disk_seams.c) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LIBS)
