@@ -209,12 +209,12 @@ int s3_put_if(struct s3_client *c, const char *key, const char *data, size_t siz
 		         match + is_bare);
 		s3_client_run(c, &op, 1);
 		memcpy(etag, op.etag, S3_ETAG_MAX);
+		if (!op.err && is_bare)
+			atomic_store_explicit(&has_bare_tags, true, memory_order_relaxed);
 		/* The answer to an earlier attempt may be lost, which has put it. libcurl also
 		 * repeats requests by itself, if a connection that it kept has ended. */
 		if (op.err == -EEXIST && is_same(c, key, data, size, etag))
 			op.err = 0;
-		if (!op.err && is_bare)
-			atomic_store_explicit(&has_bare_tags, true, memory_order_relaxed);
 		/* Ceph's gateway (16) compares an entity tag without its quotes. */
 		if (op.err != -EEXIST || is_bare || !is_tag)
 			return op.err;

@@ -194,6 +194,22 @@ static void an_entity_tag_is_tried_without_its_quotes(void **state)
 	assert_non_null(strstr(server.request[2], "\r\nif-match:abc\r\n"));
 }
 
+/* Otherwise all tags would be put without quotes from then on, and no condition would hold. */
+static void an_object_that_is_there_tells_nothing_of_quotes(void **state)
+{
+	char text[256];
+
+	server.answer[0] = server.answer[2] = error(text, "412 x", "PreconditionFailed");
+	server.answer[1] = other;
+	server.answer[3] = same;
+	assert_int_equal(put("\"abc\""), 0);
+	end(state);
+	begin(state);
+	server.answer[0] = stored;
+	assert_int_equal(put("\"abc\""), 0);
+	assert_non_null(strstr(server.request[0], "\r\nif-match:\"abc\"\r\n"));
+}
+
 static void a_conflict_is_repeated(void **state)
 {
 	char text[256];
@@ -323,6 +339,8 @@ int main(void)
 		                                         begin, end, &second),
 		cmocka_unit_test_prestate_setup_teardown(a_condition_that_does_not_hold_is_told,
 		                                         begin, end, &third),
+		cmocka_unit_test_setup_teardown(an_object_that_is_there_tells_nothing_of_quotes,
+		                                begin, end),
 		cmocka_unit_test_setup_teardown(an_entity_tag_is_tried_without_its_quotes, begin,
 		                                end),
 		cmocka_unit_test_setup_teardown(a_conflict_is_repeated, begin, end),
