@@ -233,7 +233,7 @@ int s3_remove(struct s3_client *c, const char *key, const char *match)
 
 int s3_probe(struct s3_client *c)
 {
-	static const char *const data[] = { "2\n", "3\n" }, *const match[] = { "*", "\"x\"" };
+	static const char *const data[] = { "2\n", "3\n", "4\n" }, *const tag = "\"x\"";
 	static const struct iovec content = { (void *)(uintptr_t)S3_PROBE_DATA,
 		                              sizeof S3_PROBE_DATA - 1 };
 	static atomic_bool is_told;
@@ -250,13 +250,14 @@ int s3_probe(struct s3_client *c)
 
 	if (err || atomic_load(&c->is_fit))
 		return err;
-	for (unsigned i = 0; !err && i < COUNT_OF(data); i++) {
-		err = s3_put_if(c, S3_PROBE, data[i], strlen(data[i]), match[i], etag);
-		err = err == -EEXIST ? 0 : err ? err : -EOPNOTSUPP;
-	}
+	/* Other nodes that begin now may have removed it, but not each time. */
+	for (unsigned i = 0; !err && i < COUNT_OF(data); i++)
+		err = s3_put_if(c, S3_PROBE, data[i], strlen(data[i]), "*", etag);
+	if (err == -EEXIST)
+		err = s3_put_if(c, S3_PROBE, "5\n", 2, tag, etag);
+	err = err == -EEXIST ? 0 : err ? err : -EOPNOTSUPP;
 	if (!err) /* it must not be removed */
-		atomic_store(&c->has_conditional_removals,
-		             s3_remove(c, S3_PROBE, match[1]) == -EEXIST);
+		atomic_store(&c->has_conditional_removals, s3_remove(c, S3_PROBE, tag) == -EEXIST);
 	if (err == -EOPNOTSUPP && !atomic_exchange(&is_told, true))
 		log_error("store: it has no conditional PUTs (If-None-Match, If-Match), by which "
 		          "nodes do not overwrite or bring back each other's images; storing "
