@@ -337,8 +337,7 @@ static int put_mark(struct s3_client *c, const char *id, const struct s3_op *was
 	if (!err)
 		err = s3_put_if(c, was->key, mark, strlen(mark),
 		                was->err == -ENOENT ? "*" : was->etag, etag);
-	if (err == -EEXIST || err == -ENOENT)
-		(void)s3_remove(c, key, ""); /* an image must not keep the note of a mark */
+	/* Then another removal of this second may have the same note. */
 	return err == -ENOENT ? -EEXIST : err;
 }
 
