@@ -214,7 +214,7 @@ synthetic-wide:
 # Programs in virtual time: the linker replaces what they call of libc, and what costs time in the scheduler. The processor
 # does not know their stacks, so they have no shadow stacks.
 world_objects := $(patsubst %,$B/tests/world/%.o,machine seams_libc seams_sched) $B/world/src/base/coroutine.o
-seams_of = $(shell sed -nE 's/^SEAM.[^,]*, ([a-z0-9_]+),.*/-Wl,--wrap=\1/p' $1)
+seams_of = $(shell sed -nE 's/^SEAM.[^,]*, ([A-Za-z0-9_]+),.*/-Wl,--wrap=\1/p' $1)
 world_seams = $(call seams_of,tests/world/seams_*.c)
 world_link = @mkdir -p $(@D); $(CC) $(filter-out $(shadow_stacks),$(DARKROOM_LDFLAGS)) $(world_seams) -o $@ $(filter %.o,$^) $(filter %.a,$^)
 $(world_objects): private DARKROOM_CFLAGS += $(if $(findstring thread,$(SAN)),-fno-sanitize=thread -DWITH_THREAD_SANITIZER)
@@ -240,12 +240,16 @@ $B/world/orders: $B/tests/world/orders.o $B/libfixtures.a $B/libdarkroom.a
 	@mkdir -p $(@D)
 	$(call say,LINK)$(CC) $(DARKROOM_LDFLAGS) -o $@ $^ -lcmocka $(LIBS)
 $B/tests/world/orders.o: private DARKROOM_CPPFLAGS += -iquote tests/unit
-# The store on a disk in memory, with faults.
+# Programs that run seeds: the store on a disk in memory, and nodes with an object store, with faults.
+seed_objects := $(patsubst %,$B/tests/world/%.o,content seed_seams seeds)
 store_objects := $(patsubst %,$B/tests/world/%.o,disk disk_seams images lives promises)
-$B/world/store: $(store_objects) $B/libdarkroom.a Makefile
+nodes_objects := $(patsubst %,$B/tests/world/%.o,acts bucket claims cluster nodes)
+$B/world/store: $(store_objects)
+$B/world/nodes: $(nodes_objects)
+$B/world/store $B/world/nodes: $(seed_objects) $B/libdarkroom.a Makefile
 	@mkdir -p $(@D)
-	$(call say,LINK)$(CC) $(DARKROOM_LDFLAGS) $(call seams_of,tests/world/disk_seams.c) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LIBS)
-world: $B/world/synthetic $(if $(is_clang)$(SAN),,$(world_tests) $B/world/orders $B/world/store)
+	$(call say,LINK)$(CC) $(filter-out $(shadow_stacks),$(DARKROOM_LDFLAGS)) $(call seams_of,$(patsubst $B/%.o,%.c,$(filter %.o,$^))) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LIBS)
+world: $B/world/synthetic $(if $(is_clang)$(SAN),,$(world_tests) $B/world/orders $B/world/store $B/world/nodes)
 
 # The scheduler in virtual time as a page: tests/world/lab. Headers that wasi-libc lacks are empty; wasi.h has what they declare.
 lab_src := $(filter-out src/base/coroutine.c,$(wildcard src/policy/*.c src/sched/core/*.c)) tests/world/machine.c \
@@ -447,4 +451,4 @@ help:
 	 'Variables: CC=gcc|clang (builds into build/clang-*), DEBUG=1 costly assertions, WERROR=1, V=1 show commands,' \
 	 '           OPT="-O2 -g", CPPFLAGS, CFLAGS, LDFLAGS, LDLIBS'
 
--include $(OBJ:.o=.d) $(DECODE:.o=.d) $(TESTS:=.d) $(FIXTURES:.o=.d) $(REPLACEMENTS:.o=.d) $(patsubst %.c,$B/%.d,$(wildcard tests/fuzz/*.c)) $(SERVER:=.d) $(LIMIT:=.d) $(SYNTHETIC:=.d) $B/tests/bench/spin.d $(world_objects:.o=.d) $(store_objects:.o=.d) $(patsubst %,$B/tests/world/%.d,atomics orders test_filter) $(world_atomic:.o=.d) $(ESCAPES:=.d) $(PLANES:=.d) $(HOSTILE:=.d) $(DAMAGE:=.d) $(PRELOADS:.so=.d) $(foreach t,$(TOOLS),$(patsubst %.o,%.d,$(call tool_objects,$t)))
+-include $(OBJ:.o=.d) $(DECODE:.o=.d) $(TESTS:=.d) $(FIXTURES:.o=.d) $(REPLACEMENTS:.o=.d) $(patsubst %.c,$B/%.d,$(wildcard tests/fuzz/*.c)) $(SERVER:=.d) $(LIMIT:=.d) $(SYNTHETIC:=.d) $B/tests/bench/spin.d $(world_objects:.o=.d) $(patsubst %.o,%.d,$(seed_objects) $(store_objects) $(nodes_objects)) $(patsubst %,$B/tests/world/%.d,atomics orders test_filter) $(world_atomic:.o=.d) $(ESCAPES:=.d) $(PLANES:=.d) $(HOSTILE:=.d) $(DAMAGE:=.d) $(PRELOADS:.so=.d) $(foreach t,$(TOOLS),$(patsubst %.o,%.d,$(call tool_objects,$t)))

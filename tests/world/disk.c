@@ -120,19 +120,6 @@ static void free_content(struct content *c)
 	free(c->data);
 }
 
-void disk_end(void)
-{
-	forget_steps();
-	while (own.inodes) {
-		struct inode *n = own.inodes;
-
-		own.inodes = n->next;
-		free_content(&n->now);
-		free_content(&n->safe);
-		free(n);
-	}
-}
-
 /* ---- steps ---- */
 
 static struct content *content_of(struct inode *n, bool is_safe)
@@ -312,13 +299,13 @@ static void lose_power(uint64_t seed)
 	count_links();
 }
 
-static void end_process(const struct disk_fault *f)
+static void end_process(const struct seed_fault *f)
 {
 	if (f->kind == DISK_POWER) {
 		lose_power(f->seed);
 		disk.has_lost_power = true;
 	}
-	disk_close_all();
+	memset(own.file, 0, sizeof own.file);
 	longjmp(disk.life, 1);
 }
 
@@ -326,7 +313,7 @@ enum call { CALL_LOOKS, CALL_READS, CALL_REMOVES, CALL_NEEDS_SPACE, CALL_FLUSHES
 
 /* Counts a call. Returns 0, or -errno if it fails. *fault: what it is to do in part; NULL: nothing.
  */
-static int count_call(enum call call, const struct disk_fault **partial)
+static int count_call(enum call call, const struct seed_fault **partial)
 {
 	*partial = NULL;
 	if (disk.is_quiet)
@@ -334,7 +321,7 @@ static int count_call(enum call call, const struct disk_fault **partial)
 	disk.now_ns += CALL_NS;
 	disk.calls++;
 	if (disk.fault_next < disk.fault_count && disk.calls >= disk.fault[disk.fault_next].at) {
-		const struct disk_fault *f = &disk.fault[disk.fault_next++];
+		const struct seed_fault *f = &disk.fault[disk.fault_next++];
 
 		if (f->kind == DISK_POWER || f->kind == DISK_KILL)
 			end_process(f);
@@ -355,7 +342,7 @@ static int count_call(enum call call, const struct disk_fault **partial)
 
 #define COUNT_CALL(call)                               \
 	do {                                           \
-		const struct disk_fault *partial;      \
+		const struct seed_fault *partial;      \
 		int err_ = count_call(call, &partial); \
 		if (err_)                              \
 			return err_;                   \
@@ -388,11 +375,6 @@ int disk_close(int fd)
 		return -EBADF;
 	f->inode = NULL;
 	return 0;
-}
-
-void disk_close_all(void)
-{
-	memset(own.file, 0, sizeof own.file);
 }
 
 unsigned disk_open_count(void)
@@ -555,7 +537,7 @@ const char *disk_next(struct disk_file *f)
 
 int64_t disk_write(struct disk_file *f, const void *data, size_t size, size_t at)
 {
-	const struct disk_fault *partial;
+	const struct seed_fault *partial;
 	int err = count_call(CALL_NEEDS_SPACE, &partial);
 
 	if (err)
@@ -573,7 +555,7 @@ int64_t disk_write(struct disk_file *f, const void *data, size_t size, size_t at
 int64_t disk_read(struct disk_file *f, void *data, size_t size, size_t at)
 {
 	const struct content *c = &f->inode->now;
-	const struct disk_fault *partial;
+	const struct seed_fault *partial;
 	int err = count_call(CALL_READS, &partial);
 	size_t left = at < c->size ? c->size - at : 0;
 
@@ -598,7 +580,7 @@ void disk_flip(struct disk_file *f, uint64_t bit)
 
 int disk_flush(struct disk_file *f, bool all)
 {
-	const struct disk_fault *partial;
+	const struct seed_fault *partial;
 	int err = count_call(CALL_FLUSHES, &partial);
 	struct random random = { partial ? partial->seed : 0 };
 

@@ -19,9 +19,9 @@
 #include <stdint.h>
 
 #include "base/random.h"
+#include "seeds.h"
 
 #define DISK_ROOT "/disk" /* the only path that begins with "/" */
-#define DISK_FAULTS_MAX 8
 
 /* X(kind, word): the kinds of faults. */
 #define DISK_FAULTS(X)                                                          \
@@ -37,12 +37,6 @@ enum disk_fault_kind {
 #undef X
 };
 
-struct disk_fault {
-	uint64_t at; /* number of the call */
-	enum disk_fault_kind kind;
-	uint64_t seed; /* of what it decides */
-};
-
 extern struct disk {
 	jmp_buf life;  /* where a process goes on that has ended: the next one */
 	bool is_quiet; /* no call is counted, and no fault happens: for checks */
@@ -50,7 +44,7 @@ extern struct disk {
 	uint64_t faults_seen; /* that have made a call fail */
 	uint64_t now_ns;      /* since 1970; each call takes a little */
 	bool has_lost_power;  /* the reader clears it */
-	struct disk_fault fault[DISK_FAULTS_MAX];
+	struct seed_fault fault[SEED_FAULTS_MAX];
 	unsigned fault_count, fault_next;
 	uint64_t full_until;
 	struct random chance; /* behind getrandom() */
@@ -58,10 +52,7 @@ extern struct disk {
 
 /* Makes an empty disk without faults. */
 void disk_begin(uint64_t seed);
-void disk_end(void);
 
-/* Closes all descriptors: the process has ended. */
-void disk_close_all(void);
 unsigned disk_open_count(void);
 
 struct disk_file;

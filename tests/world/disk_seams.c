@@ -1,6 +1,6 @@
 /*
- * disk_seams.c - the calls of libc about files, time and chance, for one process with a disk of
- * disk.h. Descriptors of other things are passed on. The time passes with the disk's calls.
+ * disk_seams.c - the calls of libc about files, for one process with a disk of disk.h. Descriptors
+ * of other things are passed on.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/xattr.h>
@@ -20,14 +19,10 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "disk.h"
-#include "log/log.h"
-#include "promises.h"
 #include "seam.h"
 
 #define LINE_MAX_SIZE 1024
 #define NAMES_MAX 512
-
-struct seam *seams;
 
 static int result_of(int result)
 {
@@ -39,78 +34,6 @@ static ssize_t size_of(int64_t result)
 {
 	errno = result < 0 ? (int)-result : errno;
 	return result < 0 ? -1 : (ssize_t)result;
-}
-
-/* ---- time and chance ---- */
-
-SEAM(int, clock_gettime, clockid_t id, struct timespec *out)
-{
-	CALLED(clock_gettime);
-	(void)id;
-	*out = (struct timespec){ .tv_sec = (time_t)(disk.now_ns / NS_PER_S),
-		                  .tv_nsec = (long)(disk.now_ns % NS_PER_S) };
-	return 0;
-}
-
-SEAM(time_t, time, time_t *out)
-{
-	CALLED(time);
-	(void)out;
-	return (time_t)(disk.now_ns / NS_PER_S);
-}
-
-SEAM(ssize_t, getrandom, void *to, size_t size, unsigned flags)
-{
-	CALLED(getrandom);
-	(void)flags;
-	for (size_t i = 0; i < size; i++)
-		((uint8_t *)to)[i] = (uint8_t)random_next(&disk.chance);
-	return (ssize_t)size;
-}
-
-/* ---- messages ---- */
-
-__attribute__((format(printf, 1, 0))) static void say(const char *format, va_list args)
-{
-	if (!promises_are_loud)
-		return;
-	vfprintf(stderr, format, args);
-	fputc('\n', stderr);
-}
-
-void __wrap_log_write(enum log_level, const char *, ...) __attribute__((format(printf, 2, 3)));
-void __wrap_log_write_limited(struct log_limit *, enum log_level, const char *, ...)
-	__attribute__((format(printf, 3, 4)));
-int __wrap___dprintf_chk(int, int, const char *, ...) __attribute__((format(printf, 3, 4)));
-
-SEAM(void, log_write, enum log_level level, const char *format, ...)
-{
-	va_list args;
-
-	CALLED(log_write);
-	(void)level;
-	va_start(args, format);
-	say(format, args);
-	va_end(args);
-}
-
-SEAM(void, log_write_limited, struct log_limit *limit, enum log_level level, const char *format,
-     ...)
-{
-	va_list args;
-
-	CALLED(log_write_limited);
-	(void)limit, (void)level;
-	va_start(args, format);
-	say(format, args);
-	va_end(args);
-}
-
-SEAM(void, __assert_fail, const char *what, const char *file, unsigned line, const char *function)
-{
-	CALLED(__assert_fail);
-	promise_broken("%s:%u: %s: %s", file, line, function, what);
-	abort();
 }
 
 /* ---- descriptors ---- */
@@ -170,6 +93,8 @@ SEAM(ssize_t, pread, int fd, void *data, size_t size, off_t at)
 	CALLED(pread);
 	return f ? size_of(disk_read(f, data, size, (size_t)at)) : result_of(-EBADF);
 }
+
+int __wrap___dprintf_chk(int, int, const char *, ...) __attribute__((format(printf, 3, 4)));
 
 __attribute__((format(printf, 2, 0))) static int print_to(int fd, const char *format, va_list args)
 {

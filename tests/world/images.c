@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -13,32 +12,7 @@
 #include "base/pool.h"
 #include "disk.h"
 
-bool promises_are_loud;
-
 struct world world;
-
-_Noreturn void promise_broken(const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(world.fault, sizeof world.fault, format, args);
-	va_end(args);
-	longjmp(world.end, 1);
-}
-
-void tell(const char *format, ...)
-{
-	va_list args;
-
-	if (!promises_are_loud)
-		return;
-	va_start(args, format);
-	fprintf(stderr, "call %" PRIu64 ": ", disk.calls);
-	vfprintf(stderr, format, args);
-	fputc('\n', stderr);
-	va_end(args);
-}
 
 uint64_t draw(uint64_t below)
 {

@@ -7,13 +7,12 @@
 #ifndef DARKROOM_TESTS_WORLD_IMAGES_H
 #define DARKROOM_TESTS_WORLD_IMAGES_H
 
-#include <setjmp.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 #include "base/random.h"
-#include "promises.h"
+#include "seeds.h"
 #include "storage/storage.h"
 #include "store/checksum.h"
 #include "store/spool.h"
@@ -57,12 +56,7 @@ extern struct world {
 	struct image image[IMAGES_MAX];
 	struct key key[KEYS_MAX];
 	unsigned images, keys;
-	jmp_buf end;
-	char fault[512]; /* "": none */
 } world;
-
-/* Prints what happens, if somebody wants to read it. */
-void tell(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 uint64_t draw(uint64_t below);
 
