@@ -348,10 +348,12 @@ static void do_delete(void)
 
 	if (!image)
 		return;
-	bool was_certain = certain(image->states) || certain(image->spooled);
+	bool was_stored = certain(image->states),
+	     was_certain = was_stored || certain(image->spooled);
 
 	begin_removal(image);
 	image->spooled |= GONE;
+	image->has_tags &= was_stored; /* a crash may leave the note of one that has gone */
 	int err = storage_remove(&world.storage, image->id);
 
 	tell("delete %s: %s", image->id, strerror(-err));
