@@ -152,11 +152,10 @@ class Bench:
 
     def sweep(self, is_over):
         """Removes the stores of earlier runs after a round, or if space is short."""
-        if not (is_over or is_in_memory(self.work) or
+        if (is_over or is_in_memory(self.work) or
                 shutil.disk_usage(self.work).free <= SPACE_BYTES):
-            return
-        for directory in self.work.iterdir():
-            shutil.rmtree(directory)
+            for directory in self.work.iterdir():
+                shutil.rmtree(directory)
 
     def daemon(self, config, options=(), preload="", wrapper=()):
         return Daemon(config, self.work, self.options + tuple(options), preload, self.cpus, wrapper)
