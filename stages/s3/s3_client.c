@@ -658,19 +658,14 @@ static int judge_content(const struct transfer *t)
 
 /* ---- the store's clock ---- */
 
-/* An answer is written between its request and its end, which bounds the store's clock. Only an
- * answer that came soon tells that the clocks agree. A store refuses a request that was signed by a
- * clock that is 15 minutes off. So an answer that tells more than S3_SKEW_MAX_S is wrong, and
- * images would end by it. */
+/* Only an answer that came soon tells that the clocks agree. A store refuses a request that was
+ * signed by a clock that is 15 minutes off. So an answer that tells more than S3_SKEW_MAX_S is
+ * wrong, and images would end by it. */
 static void note_skew(struct client *c, const struct s3_op *op)
 {
 	time_t now = time(NULL), took = (time_t)((clock_ns() - op->began_ns) / NS_PER_S) + 1;
-	int64_t least = op->date - now, most = op->date + 1 - (now - took), skew = 0;
+	int64_t skew = s3_skew_of(op->date, now, took);
 
-	if (least > S3_SKEW_S)
-		skew = least;
-	else if (most < -S3_SKEW_S)
-		skew = most;
 	if (!op->date || (!skew && took > 2))
 		return;
 	uint64_t off = (uint64_t)(skew < 0 ? -skew : skew),

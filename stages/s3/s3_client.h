@@ -130,4 +130,14 @@ bool s3_is_away(const struct s3_counters *counters);
 #define S3_SKEW_MAX_S 86400
 int64_t s3_client_skew(const struct s3_client *c);
 
+/* Returns by how many seconds at least a store's clock is ahead whose answer came now, with its
+ * date; 0 if that is at most S3_SKEW_S. The answer was written between its request and its end:
+ * these are at most `took` seconds apart. Any thread. */
+static inline int64_t s3_skew_of(time_t date, time_t now, time_t took)
+{
+	int64_t least = date - now, most = date + 1 - (now - took);
+
+	return least > S3_SKEW_S ? least : most < -S3_SKEW_S ? most : 0;
+}
+
 #endif

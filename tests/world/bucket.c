@@ -458,12 +458,8 @@ static void attempt(struct client *c, struct s3_op *op, uint64_t after_ns)
 static void note_skew(struct client *c, const struct s3_op *op)
 {
 	time_t now = time(NULL), took = (time_t)((clock_ns() - op->began_ns) / NS_PER_S) + 1;
-	int64_t least = op->date - now, most = op->date + 1 - (now - took), skew = 0;
+	int64_t skew = s3_skew_of(op->date, now, took);
 
-	if (least > S3_SKEW_S)
-		skew = least;
-	else if (most < -S3_SKEW_S)
-		skew = most;
 	if (skew || took <= 2)
 		c->shared.skew_s = llabs(skew) <= S3_SKEW_MAX_S ? skew : 0;
 }
