@@ -16,7 +16,6 @@
 #include "server.h"
 #include "store/stored_image.h"
 
-#define FAIL promise_broken
 #define SMALL ((size_t)1500) /* bytes of a file: it comes with the head */
 #define LARGE ((size_t)600 << 10)
 

@@ -9,9 +9,7 @@
 #include "s3/s3_objects.h"
 #include "store/expiry.h"
 
-#define FAIL promise_broken
 #define CLOCK_NS (20 * NS_PER_S) /* ends of images may be off by this */
-#define MARK_SIZE (sizeof S3_TOMBSTONE - 1)
 
 struct claims claims;
 

@@ -25,6 +25,7 @@
 #define KEYS_MAX 6
 #define PARTS_MAX 2
 #define KEY_AGE_S 7200
+#define MARK_SIZE (sizeof S3_TOMBSTONE - 1)
 
 struct key {
 	uint8_t name[KEY_RECORD_HASH_SIZE];

@@ -17,6 +17,22 @@ static size_t fill(char *data, struct random random, size_t max)
 	return size;
 }
 
+void content_write_json(struct content *c, const char *id, const char *token)
+{
+	int length = snprintf(
+		c->data[2], CONTENT_BYTES(0),
+		"{\"id\":\"%s\",\"width\":1,\"height\":1,\"variants\":{\"a\":{\"bytes\":%zu},"
+		"\"b\":{\"bytes\":%zu}},\"record\":{\"upload\":{\"bytes\":9,\"token\":\"%s\"},"
+		"\"variants\":{\"a\":{\"xxh128\":\"%s\"},\"b\":{\"xxh128\":\"%s\"}}",
+		id, c->size[0], c->size[1], token, c->sum[0], c->sum[1]);
+
+	checksum_of(c->data[2], (size_t)length, c->sum[2]);
+	length += snprintf(c->data[2] + length, CONTENT_BYTES(0) - (size_t)length,
+	                   ",\"xxh128\":\"%s\"}}\n", c->sum[2]);
+	c->size[2] = (size_t)length;
+	checksum_of(c->data[2], c->size[2], c->sum[2]);
+}
+
 void content_make(struct content *c, char *memory, const char *id, unsigned first, unsigned version,
                   size_t max)
 {
@@ -31,16 +47,5 @@ void content_make(struct content *c, char *memory, const char *id, unsigned firs
 		checksum_of(c->data[f], c->size[f], c->sum[f]);
 	}
 	c->data[2] = memory + 2 * max;
-	int length = snprintf(
-		c->data[2], CONTENT_BYTES(0),
-		"{\"id\":\"%s\",\"width\":1,\"height\":1,\"variants\":{\"a\":{\"bytes\":%zu},"
-		"\"b\":{\"bytes\":%zu}},\"record\":{\"upload\":{\"bytes\":9,\"token\":\"site\"},"
-		"\"variants\":{\"a\":{\"xxh128\":\"%s\"},\"b\":{\"xxh128\":\"%s\"}}",
-		id, c->size[0], c->size[1], c->sum[0], c->sum[1]);
-
-	checksum_of(c->data[2], (size_t)length, c->sum[2]);
-	length += snprintf(c->data[2] + length, CONTENT_BYTES(0) - (size_t)length,
-	                   ",\"xxh128\":\"%s\"}}\n", c->sum[2]);
-	c->size[2] = (size_t)length;
-	checksum_of(c->data[2], c->size[2], c->sum[2]);
+	content_write_json(c, id, "site");
 }

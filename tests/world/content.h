@@ -17,6 +17,9 @@ struct content {
 	char sum[CONTENT_FILES][CHECKSUM_LENGTH + 1];
 };
 
+/* Writes image.json of the other two files to data[2]: CONTENT_BYTES(0) of memory. */
+void content_write_json(struct content *c, const char *id, const char *token);
+
 /* Makes the files of a version of an image, in CONTENT_BYTES(max) of memory. The first file is that
  * of the version `first`. max: bytes of a file, at least 8. */
 void content_make(struct content *c, char *memory, const char *id, unsigned first, unsigned version,

@@ -21,42 +21,33 @@ uint64_t draw(uint64_t below)
 
 /* ---- contents ---- */
 
-const char *const names[FILES] = { "a.jpg", "b.jpg", "image.json" };
 const char *const tokens[TOKENS] = { "", "club", "site" };
 
-void make_content(struct content *c, const struct image *image, unsigned version)
+void make_content(struct version *v, const struct image *image, unsigned version)
 {
+	struct content *c = &v->content;
+
 	for (unsigned f = 0; f < 2; f++) {
 		uint64_t number = (uint64_t)(unsigned char)image->id[ULID_LENGTH - 1] << 8 |
 		                  (unsigned char)image->id[ULID_LENGTH - 2];
 		struct random random = { number << 8 | (f ? version : 0) << 1 | f };
 
+		c->data[f] = v->memory + (size_t)f * DATA_MAX;
 		c->size[f] = 1 + random_next(&random) % DATA_MAX;
 		for (size_t i = 0; i < c->size[f]; i++)
 			c->data[f][i] = (char)random_next(&random);
 		checksum_of(c->data[f], c->size[f], c->sum[f]);
 	}
-	int length = snprintf(
-		c->data[2], sizeof c->data[2],
-		"{\"id\":\"%s\",\"width\":1,\"height\":1,\"variants\":{\"a\":{\"bytes\":%zu},"
-		"\"b\":{\"bytes\":%zu}},\"record\":{\"upload\":{\"bytes\":9,\"token\":\"%s\"},"
-		"\"variants\":{\"a\":{\"xxh128\":\"%s\"},\"b\":{\"xxh128\":\"%s\"}}",
-		image->id, c->size[0], c->size[1], image->token, c->sum[0], c->sum[1]);
-	char *end = c->data[2] + length;
-
-	checksum_of(c->data[2], (size_t)length, c->sum[2]);
-	length += snprintf(end, sizeof c->data[2] - (size_t)length, ",\"xxh128\":\"%s\"}}\n",
-	                   c->sum[2]);
-	c->size[2] = (size_t)length;
-	checksum_of(c->data[2], c->size[2], c->sum[2]);
+	c->data[2] = v->memory + 2 * (size_t)DATA_MAX;
+	content_write_json(c, image->id, image->token);
 }
 
 uint64_t bytes_of(const struct image *image, unsigned version)
 {
-	static struct content c;
+	static struct version v;
 
-	make_content(&c, image, version);
-	return c.size[0] + c.size[1];
+	make_content(&v, image, version);
+	return v.content.size[0] + v.content.size[1];
 }
 
 struct bytes {
@@ -84,33 +75,33 @@ static bool is_equal(const struct bytes *b, const struct content *c, unsigned fi
 static unsigned version_of_file(const struct image *image, unsigned file,
                                 const struct store_found *found)
 {
-	static struct content c;
+	static struct version v;
 	const struct bytes *b = read_bytes(found->fd);
 	unsigned version = image->version;
 
-	make_content(&c, image, version);
-	while (version && !is_equal(b, &c, file))
-		make_content(&c, image, --version);
+	make_content(&v, image, version);
+	while (version && !is_equal(b, &v.content, file))
+		make_content(&v, image, --version);
 	if (!version)
-		FAIL("%s of %s has wrong bytes", names[file], image->id);
-	if (found->size != c.size[file])
-		FAIL("%s of %s has a wrong size", names[file], image->id);
+		FAIL("%s of %s has wrong bytes", content_names[file], image->id);
+	if (found->size != v.content.size[file])
+		FAIL("%s of %s has a wrong size", content_names[file], image->id);
 	if (image->has_tags &&
-	    (strcmp(found->tag, c.sum[file]) != 0 || found->expires != image->expires))
-		FAIL("%s of %s has the tag %s, and ends at %" PRIu64, names[file], image->id,
-		     found->tag, found->expires);
+	    (strcmp(found->tag, v.content.sum[file]) != 0 || found->expires != image->expires))
+		FAIL("%s of %s has the tag %s, and ends at %" PRIu64, content_names[file],
+		     image->id, found->tag, found->expires);
 	return version;
 }
 
 unsigned look_at(const struct image *image)
 {
-	unsigned there = 0, version[FILES] = { 0 };
+	unsigned there = 0, version[CONTENT_FILES] = { 0 };
 	struct store_found found;
 
-	for (unsigned f = 0; f < FILES; f++) {
-		store_find(&world.store, image->id, names[f], &found);
+	for (unsigned f = 0; f < CONTENT_FILES; f++) {
+		store_find(&world.store, image->id, content_names[f], &found);
 		if (found.fd < 0 && found.fd != -ENOENT)
-			FAIL("%s of %s cannot be opened: %s", names[f], image->id,
+			FAIL("%s of %s cannot be opened: %s", content_names[f], image->id,
 			     strerror(-found.fd));
 		if (found.fd < 0 && found.is_spooled != store_is_spooled(&world.store, image->id))
 			FAIL("a GET does not know whether %s is spooled", image->id);
@@ -119,8 +110,8 @@ unsigned look_at(const struct image *image)
 		version[f] = version_of_file(image, f, &found);
 		there++;
 	}
-	if (there && there < FILES)
-		FAIL("%s has %u of %d files", image->id, there, FILES);
+	if (there && there < CONTENT_FILES)
+		FAIL("%s has %u of %d files", image->id, there, CONTENT_FILES);
 	if (version[1] != version[2])
 		FAIL("%s has files of the versions %u and %u", image->id, version[1], version[2]);
 	return version[1];
@@ -178,7 +169,7 @@ static void check_note(const struct image *image, const struct spool_names *foun
 /* Returns whether the original is there. */
 static bool check_spooled(struct image *image, bool is_durable)
 {
-	static struct content c;
+	static struct version v;
 	struct spool_names spooled;
 	struct stat st;
 	uint64_t size;
@@ -196,8 +187,8 @@ static bool check_spooled(struct image *image, bool is_durable)
 		FAIL("the original of %s cannot be read: %s", image->id, strerror(-fd));
 	if (fd >= 0 && (fstat(fd, &st) || st.st_mode & 077))
 		FAIL("others can read the original of %s", image->id);
-	make_content(&c, image, 1);
-	if (fd >= 0 && (size != c.size[0] || !is_equal(read_bytes(fd), &c, 0)))
+	make_content(&v, image, 1);
+	if (fd >= 0 && (size != v.content.size[0] || !is_equal(read_bytes(fd), &v.content, 0)))
 		FAIL("the original of %s has wrong bytes", image->id);
 	if (fd >= 0)
 		check_note(image, &spooled);

@@ -12,16 +12,14 @@
 #include <sys/types.h>
 
 #include "base/random.h"
+#include "content.h"
 #include "seeds.h"
 #include "storage/storage.h"
-#include "store/checksum.h"
 #include "store/spool.h"
 
-#define FAIL promise_broken
 #define IMAGES_MAX 48
 #define KEYS_MAX 16
 #define VERSIONS_MAX 7
-#define FILES 3
 #define DATA_MAX 1800
 #define LIST_MAX 4 /* images of a page */
 #define EXPIRES_S (3 * 3600)
@@ -64,16 +62,15 @@ uint64_t draw(uint64_t below);
 
 #define TOKENS 3
 
-extern const char *const names[FILES], *const tokens[TOKENS];
+extern const char *const tokens[TOKENS];
 
-struct content {
-	char data[FILES][DATA_MAX + 512];
-	size_t size[FILES];
-	char sum[FILES][CHECKSUM_LENGTH + 1];
+struct version {
+	struct content content;
+	char memory[CONTENT_BYTES(DATA_MAX)];
 };
 
 /* The first file is the same in all versions: a remade image keeps some of its files. */
-void make_content(struct content *c, const struct image *image, unsigned version);
+void make_content(struct version *v, const struct image *image, unsigned version);
 uint64_t bytes_of(const struct image *image, unsigned version);
 
 /* What a client sends beside the file. */

@@ -123,8 +123,8 @@ static unsigned version_of(const struct image *image)
 /* Puts items, with the states that are allowed meanwhile, and afterwards. */
 struct put {
 	struct store_item item[BATCH_MAX];
-	struct store_file file[BATCH_MAX][FILES];
-	struct content content[BATCH_MAX];
+	struct store_file file[BATCH_MAX][CONTENT_FILES];
+	struct version version[BATCH_MAX];
 	struct image *image[BATCH_MAX];
 	char note[BATCH_MAX][SPOOL_NOTE_MAX];
 	bool gets_tags[BATCH_MAX];
@@ -135,20 +135,20 @@ static struct put put;
 static void add_item(struct image *image, enum store_place place)
 {
 	unsigned n = put.count++;
-	struct content *c = &put.content[n];
+	struct content *c = &put.version[n].content;
 	struct store_file *file = put.file[n];
 	struct spool_names spooled = names_of(image);
 
-	make_content(c, image, image->version);
-	for (unsigned f = 0; f < FILES; f++)
-		file[f] = (struct store_file){ names[f], c->data[f], c->size[f],
+	make_content(&put.version[n], image, image->version);
+	for (unsigned f = 0; f < CONTENT_FILES; f++)
+		file[f] = (struct store_file){ content_names[f], c->data[f], c->size[f],
 			                       image->is_plain ? NULL : c->sum[f] };
 	put.image[n] = image;
 	put.gets_tags[n] = false;
 	put.item[n] = (struct store_item){ .place = place,
 		                           .id = image->id,
 		                           .file = file,
-		                           .file_count = FILES,
+		                           .file_count = CONTENT_FILES,
 		                           .token = image->token[0] ? image->token : NULL,
 		                           .expires = image->expires,
 		                           .old_fd = -1 };
@@ -525,38 +525,38 @@ static void set_file_aside(const struct image *image, unsigned file, int fd)
 	char path[STORE_PATH_MAX];
 	struct stat st;
 	uint64_t size;
-	int other = store_open_file(&world.store, image->id, names[!file], &size);
+	int other = store_open_file(&world.store, image->id, content_names[!file], &size);
 
-	if (store_quarantine(&world.store, image->id, names[file], other) != -ESTALE)
-		FAIL("%s of %s is taken for another file", names[file], image->id);
+	if (store_quarantine(&world.store, image->id, content_names[file], other) != -ESTALE)
+		FAIL("%s of %s is taken for another file", content_names[file], image->id);
 	close(other);
-	if (store_quarantine(&world.store, image->id, names[file], fd))
-		FAIL("%s of %s cannot be set aside", names[file], image->id);
-	snprintf(path, sizeof path, "%s/%s", image->id, names[file]);
+	if (store_quarantine(&world.store, image->id, content_names[file], fd))
+		FAIL("%s of %s cannot be set aside", content_names[file], image->id);
+	snprintf(path, sizeof path, "%s/%s", image->id, content_names[file]);
 	if (directory_stat(world.store.quarantine_fd, path, &st) ||
-	    store_has_file(&world.store, image->id, names[file]))
-		FAIL("%s of %s is not set aside", names[file], image->id);
+	    store_has_file(&world.store, image->id, content_names[file]))
+		FAIL("%s of %s is not set aside", content_names[file], image->id);
 }
 
 /* A bit changes on the disk. That is noticed, and the image is removed. */
 static void do_rot(void)
 {
 	struct image *image = some_image(is_only_stored);
-	unsigned file = (unsigned)draw(FILES);
+	unsigned file = (unsigned)draw(CONTENT_FILES);
 	int fd;
 
 	if (!image || draw(4))
 		return;
 	disk.is_quiet = true;
-	int before = verify(image, names[file], &fd);
+	int before = verify(image, content_names[file], &fd);
 
 	if (before)
-		FAIL("%s of %s is said to have rotted: %s", names[file], image->id,
+		FAIL("%s of %s is said to have rotted: %s", content_names[file], image->id,
 		     strerror(-before));
 	disk_flip(disk_file(fd), draw(UINT32_MAX));
 	close(fd);
-	if (verify(image, names[file], &fd) != -EBADMSG)
-		FAIL("%s of %s has rotted, which nobody notices", names[file], image->id);
+	if (verify(image, content_names[file], &fd) != -EBADMSG)
+		FAIL("%s of %s has rotted, which nobody notices", content_names[file], image->id);
 	if (file < 2 && draw(2))
 		set_file_aside(image, file, fd);
 	close(fd);

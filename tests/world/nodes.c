@@ -25,14 +25,12 @@
 #include "server.h"
 #include "storage/storage.h"
 
-#define FAIL promise_broken
 #define STEPS 6           /* of a task, up to twice as many */
 #define REQUESTS 500      /* about what a run makes: faults happen before */
 #define HEADS_BYTES 16000 /* a few, so that they meet */
 #define DAY_NS (86400 * NS_PER_S)
 #define SETTLE_DAYS 34 /* marks go after 31 */
-#define MARK_SIZE (sizeof S3_TOMBSTONE - 1)
-#define ROUNDS 18 /* sweeps of all keys */
+#define ROUNDS 18      /* sweeps of all keys */
 
 static struct server server[NODES_MAX];
 static unsigned servers;

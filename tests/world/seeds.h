@@ -41,6 +41,7 @@ extern bool seeds_are_loud; /* what happens is printed */
 
 /* Ends the process: a promise was broken. */
 _Noreturn void promise_broken(const char *format, ...) __attribute__((format(printf, 1, 2)));
+#define FAIL promise_broken
 
 /* Prints what happens, if somebody wants to read it. */
 void tell(const char *format, ...) __attribute__((format(printf, 1, 2)));
