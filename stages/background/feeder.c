@@ -239,8 +239,9 @@ static void end_pass(struct feeder *f)
 	unsigned max = f->service->storage.class->is_shared ? OBJECTS_RETRY_MS_MAX : RETRY_MS_MAX;
 
 	f->pass_ns = 0;
+	f->end_ns = clock_ns();
 	if (f->is_delayed) {
-		f->pass_ns = clock_ns() + f->retry_ms * NS_PER_MS;
+		f->pass_ns = f->end_ns + f->retry_ms * NS_PER_MS;
 		f->retry_ms *= f->retry_ms < max ? 2 : 1;
 		f->has_more = true;
 	} else {
@@ -292,8 +293,16 @@ static int list(struct feeder *f)
 	return err;
 }
 
-static void tell_end(struct feeder *f)
+/* There is nothing to do. More images may come soon, and one line is enough for all. Returns as
+ * next(). */
+static int tell_end(struct feeder *f, uint64_t now)
 {
+	uint64_t due = f->end_ns + f->class->quiet_ms * NS_PER_MS;
+
+	if (!f->is_told)
+		return -1;
+	if (now < due)
+		return (int)((due - now) / NS_PER_MS) + 1;
 	uint64_t made = counter_read(&f->made), failed = counter_read(&f->failed);
 
 	log_notice("%s: done: %" PRIu64 " %s%s %s, %" PRIu64 " %s, %" PRIu64 " %s", f->class->name,
@@ -303,6 +312,7 @@ static void tell_end(struct feeder *f)
 	f->told_made = made;
 	f->told_failed = failed;
 	f->gone = 0;
+	return -1;
 }
 
 /* Makes the list of the next pass. Returns as next(). */
@@ -317,16 +327,8 @@ static int begin_pass(struct feeder *f)
 
 	f->is_called = false;
 	pthread_mutex_unlock(&f->lock);
-	f->was_called |= is_called;
-	if (!is_called && !f->has_more) {
-		int ms = f->class->idle ? f->class->idle(f) : -1;
-
-		f->has_more = ms >= 0;
-		if (f->is_told && !f->has_more)
-			tell_end(f);
-		f->pass_ns = now + (uint64_t)(ms < 0 ? 0 : ms) * NS_PER_MS;
-		return ms;
-	}
+	if (!is_called && !f->has_more)
+		return tell_end(f, now);
 	f->is_in_pass = true;
 	int err = list(f);
 

@@ -72,6 +72,7 @@ struct feeder_class {
 	const char *damaged;              /* what start() means by -EINVAL */
 	unsigned at_once;                 /* images of lists in flight */
 	unsigned more;                    /* with as many in a pass, another one follows at once */
+	unsigned quiet_ms; /* after the last pass, until the log has the end of the work */
 
 	/* Returns how many attempts at an image have failed, or -1: it is left out of this pass. */
 	int (*attempts)(struct feeder *f, const char *id);
@@ -93,10 +94,6 @@ struct feeder_class {
 
 	/* Settles an image that has a result. One of front(): by the thread that has ended it. */
 	void (*ended)(struct feeder *f, const struct feeder_slot *slot);
-
-	/* All is done. Returns after how many ms to list again, -1: when there is a call. NULL: -1.
-	 */
-	int (*idle)(struct feeder *f);
 };
 
 struct feeder {
@@ -108,9 +105,9 @@ struct feeder {
 	struct feeder_item *item; /* item[at..count) are left of this pass */
 	unsigned at, count;
 	bool is_in_pass, is_delayed, has_more;
-	bool is_told; /* the log has the beginning of this work; until idle() */
+	bool is_told; /* the log has the beginning of this work, and not its end */
 	uint64_t told_made, told_failed, gone; /* gone: FEEDER_GONE, since then */
-	bool was_called;                       /* since idle() has cleared it */
+	uint64_t end_ns;                       /* of the last pass */
 	unsigned retry_ms;                     /* until a pass that comes after a delay */
 	uint64_t pass_ns;                      /* not before */
 	pthread_mutex_t lock;

@@ -33,8 +33,6 @@
 
 #define TURN_POLL_MS 2   /* interval between checks whether other images are in flight */
 #define CALM_POLL_MS 200 /* the same, whether images are made in cheaper ways */
-#define LOOK_MS 50       /* interval between looks into an empty queue, for a while after a call */
-#define LOOKS_MAX 100
 #define QUIET_NS NS_PER_S
 #define SHARE_NS (250 * NS_PER_MS) /* one image that is asked for begins in this time */
 #define RETRY_NS (20 * NS_PER_MS)  /* without room, or while the image is in flight */
@@ -282,18 +280,6 @@ static int remake_attempts(struct feeder *f, const char *id)
 	return remake_queue_get(&f->service->store, id, &entry) ? 0 : (int)entry.attempts;
 }
 
-static int remake_idle(struct feeder *f)
-{
-	struct remake *r = (struct remake *)f;
-
-	if (f->was_called)
-		r->looks = LOOKS_MAX;
-	f->was_called = false;
-	if (r->looks > 0 && --r->looks > 0)
-		return LOOK_MS;
-	return -1;
-}
-
 /* ---- the stored image ---- */
 
 static void free_remade(struct remade *r)
@@ -476,6 +462,7 @@ static const struct feeder_class remake_class = {
 	.damaged = "its entry in .remake is damaged",
 	.at_once = FEEDER_AT_ONCE_MAX,
 	.more = 1,
+	.quiet_ms = 5000,
 	.next = feeder_feed,
 	.attempts = remake_attempts,
 	.front = remake_front,
@@ -483,7 +470,6 @@ static const struct feeder_class remake_class = {
 	.start = remake_start,
 	.set_attempts = remake_set_attempts,
 	.ended = remake_ended,
-	.idle = remake_idle,
 };
 
 /* ---- start and stop ---- */

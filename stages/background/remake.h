@@ -60,7 +60,6 @@ struct remake {
 	/* the feeder's thread's own */
 	uint64_t busy_ns;  /* when another image was in flight */
 	uint64_t begun_ns; /* the last image that was asked for */
-	unsigned looks;    /* into an empty queue, before it sleeps until it is called */
 	/* under the feeder's lock */
 	struct inflight asked; /* images that are asked for, and their clients */
 	struct asked_image image[MISSING_MAX];

@@ -128,6 +128,7 @@ PLANTS = [links_in_the_root, links_in_its_directories, links_in_paths, links_in_
 class Answers(socketserver.StreamRequestHandler):
     def handle(self):
         word = self.rfile.readline().decode().split()[0]
+        self.server.words.append(word)
         self.wfile.write(b"0\n" + (self.server.dump if word == "dump" else b"{}"))
 
 
@@ -185,7 +186,7 @@ def serve(store):
     """Answers the store's commands as a daemon does."""
     server = Server(str(store / "control.sock"), Answers)
     os.chmod(store / "control.sock", 0o777)
-    server.queue = store / ".remake"
+    server.queue, server.words = store / ".remake", []
     server.dump = subprocess.run(command("-c", CONFIG, "-T"), capture_output=True,
                                  check=True).stdout
     threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
@@ -241,6 +242,19 @@ def test_no_command_leaves_the_store(place, archive, plant, owner):
         server.server_close()
     for path in store.rglob("*"):  # nothing is root's
         assert path.lstat().st_uid == owner or path.name == "control.sock", path
+
+
+def test_remake_calls_the_daemon_for_each_image(place):
+    """The daemon sleeps until it is called."""
+    store, _ = make(place, lambda store, outside: None, OWNERS[0])
+    server = serve(store)
+    try:
+        done = run("-o", f"server.root={store}", "store", "remake")
+        assert done.stderr.count("the daemon's log has the cause") == len(IDS), done
+    finally:
+        server.shutdown()
+        server.server_close()
+    assert server.words.count("remake") >= 2 + len(IDS)  # two before the first image
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another user")

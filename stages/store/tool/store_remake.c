@@ -334,7 +334,7 @@ static int remake_one(struct store_query *q, const char *id, void *arg)
 	if (err)
 		return store_query_fail(id, err);
 	memcpy(r->waiting[r->waiting_count++], id, sizeof r->waiting[0]);
-	return 0;
+	return call(r, q);
 }
 
 int store_remake(struct store_query *q)

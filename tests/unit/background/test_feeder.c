@@ -46,8 +46,7 @@ static struct {
 	int answer; /* of start() */
 	const char *next;
 	_Atomic unsigned lists;
-	unsigned idles;
-	int list_error, pace_ms, idle_ms;
+	int list_error, pace_ms;
 } world;
 
 static DIR *fake_list(int at, const char *name)
@@ -107,14 +106,7 @@ static void fake_ended(struct feeder *f, const struct feeder_slot *slot)
 	strcat(world.ended, slot->item.id);
 }
 
-static int fake_idle(struct feeder *f)
-{
-	(void)f;
-	world.idles++;
-	return world.idle_ms;
-}
-
-static const struct feeder_class class = {
+static struct feeder_class class = {
 	.name = "test",
 	.directory = "names",
 	.task = "images",
@@ -129,7 +121,6 @@ static const struct feeder_class class = {
 	.start = fake_start,
 	.set_attempts = fake_set_attempts,
 	.ended = fake_ended,
-	.idle = fake_idle,
 };
 
 /* Feeds until the feeder waits. Returns for how many ms. */
@@ -163,7 +154,7 @@ static int set_up(void **state)
 	(void)state;
 	memset(&world, 0, sizeof world);
 	world.name = "";
-	world.idle_ms = -1;
+	class.quiet_ms = 0;
 	now_ns = 5 * NS_PER_S;
 	service.storage.class = &files;
 	return feeder_init(&feeder, &class, &service);
@@ -197,7 +188,6 @@ static void few_images_are_in_flight_at_once(void **state)
 	assert_string_equal(world.started, "abcde");
 	assert_int_equal(feeder.waiting, 0);
 	assert_int_equal(world.lists, 1);
-	assert_int_equal(world.idles, 1);
 }
 
 static void images_with_attempts_come_last_and_alone(void **state)
@@ -338,19 +328,28 @@ static void an_image_may_be_left_out(void **state)
 	assert_int_equal(feeder.waiting, 0);
 }
 
-static void an_idle_feeder_may_look_again(void **state)
+/* A call lets it begin at once, and without one it does not look again. */
+static void the_end_is_told_when_it_was_quiet_for_a_while(void **state)
 {
 	(void)state;
-	world.idle_ms = 50;
-	assert_int_equal(feed(), 50);
-	assert_int_equal(world.lists, 1);
-	assert_in_range(feed(), 50, 51);
-	assert_int_equal(world.idles, 1);
-	now_ns += 50 * NS_PER_MS;
-	world.idle_ms = -1;
-	assert_int_equal(feed(), -1);
+	class.quiet_ms = 50;
+	assert_int_equal(feed(), -1); /* nothing was done */
+	world.name = "a";
+	world.answer = -ENOENT;
+	feeder_call(&feeder);
+	assert_int_equal(feed(), 51);
+	world.name = "b";
+	now_ns += 40 * NS_PER_MS;
+	assert_int_equal(feed(), 11);
 	assert_int_equal(world.lists, 2);
-	assert_int_equal(world.idles, 2);
+	feeder_call(&feeder);
+	assert_int_equal(feed(), 51);
+	assert_string_equal(world.ended, "ab");
+	assert_true(feeder.is_told);
+	now_ns += 50 * NS_PER_MS;
+	assert_int_equal(feed(), -1);
+	assert_false(feeder.is_told);
+	assert_int_equal(world.lists, 3);
 }
 
 static void an_image_waits_for_room(void **state)
@@ -498,7 +497,7 @@ int main(void)
 		WITH_FEEDER(a_list_that_fails_is_retried),
 		WITH_FEEDER(a_pass_follows_a_call_or_a_full_list),
 		WITH_FEEDER(an_image_may_be_left_out),
-		WITH_FEEDER(an_idle_feeder_may_look_again),
+		WITH_FEEDER(the_end_is_told_when_it_was_quiet_for_a_while),
 		WITH_FEEDER(an_image_waits_for_room),
 		WITH_FEEDER(an_image_waits_for_its_pace),
 		cmocka_unit_test(results_follow_from_the_problem),
