@@ -831,15 +831,13 @@ static void note_result(struct client *c, const struct s3_op *op, unsigned weigh
 /* Lets the operation wait for another attempt, or ends it. */
 static void try_later(struct client *c, struct s3_op *op)
 {
-	uint64_t now = clock_ns(), longest = BACKOFF_NS << (op->attempts - 1);
+	uint64_t longest = BACKOFF_NS << (op->attempts - 1);
 	int err = op->err;
 
-	if (op->attempts < S3_ATTEMPTS_MAX && now < op->end_ns && !op->is_probe) {
-		longest = longest < BACKOFF_MAX_NS ? longest : BACKOFF_MAX_NS;
-		op->due_ns = now + random_next(&c->random) % longest;
-		counter_add_shared(&c->shared.counters.retried);
+	longest = longest < BACKOFF_MAX_NS ? longest : BACKOFF_MAX_NS;
+	op->due_ns = clock_ns() + random_next(&c->random) % longest;
+	if (op->attempts < S3_ATTEMPTS_MAX && op->due_ns < op->end_ns && !op->is_probe)
 		err = enqueue(c, op, SIZE_MAX);
-	}
 	if (err)
 		finish(c, op, err);
 }
@@ -879,7 +877,8 @@ static void start(struct transfer *t, struct s3_op *op)
 	t->op = op;
 	if (op->is_probe && c->breaker[side_of(op)].is_open && c->resolver_fd >= 0 && !c->is_asked)
 		c->is_asked = send(c->resolver_fd, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
-	op->attempts++;
+	if (op->attempts++)
+		counter_add_shared(&c->shared.counters.retried);
 	op->began_ns = clock_ns();
 	pthread_mutex_lock(&c->lock);
 	keys = c->keys;
@@ -911,7 +910,8 @@ static bool is_refused(const struct client *c, const struct s3_op *op)
 	       !atomic_load(&c->shared.are_lists_over);
 }
 
-/* Starts what is due and has a handle. Returns the ms until something else is due. */
+/* Starts what is due and has a handle. A repetition may have waited for the handle until its
+ * operation's time was over. Returns the ms until something else is due. */
 static int start_due(struct client *c)
 {
 	uint64_t now = clock_ns(), next_ns = now + NS_PER_S;
@@ -920,12 +920,14 @@ static int start_due(struct client *c)
 
 	take_address(c);
 	while ((t = find_idle(c)) && (op = take_due(c, now, &next_ns))) {
-		if (!is_refused(c, op)) {
+		if (op->attempts && now >= op->end_ns) {
+			finish(c, op, op->err);
+		} else if (!is_refused(c, op)) {
 			start(t, op);
-			continue;
+		} else {
+			counter_add_shared(&c->shared.counters.refused);
+			finish(c, op, S3_AWAY);
 		}
-		counter_add_shared(&c->shared.counters.refused);
-		finish(c, op, S3_AWAY);
 	}
 	return next_ns > now ? (int)((next_ns - now) / NS_PER_MS) + 1 : 0;
 }

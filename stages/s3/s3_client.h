@@ -75,7 +75,7 @@ struct s3_op {
 	/* private */
 	unsigned attempts;
 	uint64_t began_ns, due_ns; /* of this attempt; of the next one */
-	uint64_t end_ns;           /* no attempt starts later */
+	uint64_t end_ns;           /* no repetition starts later */
 	struct s3_op *next;
 };
 
