@@ -354,18 +354,26 @@ static int list(struct usage *u, struct store *s)
 	return 0;
 }
 
-static void count_one(struct usage *u, struct store *s, const char *id)
+/* Counts the next image of the page. Returns 0, or -errno if this process could not read it: it is
+ * the next one again. */
+static int count_one(struct usage *u, struct store *s)
 {
+	const char *id = u->page[u->page_at];
 	char data[STORED_IMAGE_MAX + 1];
 	struct stored_info info;
+	int err = stored_info_load(&info, s, id, data);
 
-	if (stored_info_load(&info, s, id, data))
-		return; /* removed, or damaged */
+	if (err == -EMFILE || err == -ENFILE || err == -ENOMEM)
+		return err;
+	u->page_at++;
+	if (err)
+		return 0; /* removed, or damaged */
 	add(u, info.token, stored_info_bytes(&info));
 	struct usage_token *of = find_token(u, info.token);
 
 	if (of && (uint64_t)ulid_time(id) / USAGE_DAY_S == u->day && strcmp(id, u->since) < 0)
 		of->uploads++;
+	return 0;
 }
 
 static void complete(struct usage *u)
@@ -386,7 +394,7 @@ int usage_count(struct usage *u, struct store *s, unsigned n)
 		pthread_mutex_lock(&u->lock);
 		begin_day(u);
 		if (u->page_at < u->page_count)
-			count_one(u, s, u->page[u->page_at++]);
+			result = count_one(u, s);
 		else if (u->page_end[0] != LAST_ID[0])
 			result = list(u, s);
 		else if (!u->is_complete)

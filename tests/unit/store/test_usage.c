@@ -1,4 +1,6 @@
 /* test_usage.c - the count of a store's images, and when it begins again. */
+#include <sys/resource.h>
+
 #include "support/usage_harness.h"
 
 /* Seven images in pages of three. */
@@ -73,6 +75,28 @@ static void damaged_images_are_not_counted(void **state)
 	damage(put_at(2, "site", 7));
 	switch_on_and_count();
 	check_all(1, 5, true);
+}
+
+/* Otherwise the figures would be too small, and its removal would be taken off all the same. */
+static void an_image_that_finds_no_descriptor_is_counted_later(void **state)
+{
+	struct rlimit limit, none;
+
+	(void)state;
+	put_at(1, "site", 5);
+	put_at(2, "site", 7);
+	usage_switch(usage, &store, true);
+	assert_int_equal(usage_count(usage, &store, 2), 0); /* lists and counts one */
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	none = (struct rlimit){ 0, limit.rlim_max };
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	int result = usage_count(usage, &store, 2);
+
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	assert_int_equal(result, -EMFILE);
+	check_all(1, 5, false);
+	assert_int_equal(usage_count(usage, &store, 100), 1);
+	check_all(2, 12, true);
 }
 
 /* Only images of the day that were there before the count began: later ones reserve their place. */
@@ -265,6 +289,7 @@ int main(void)
 		TEST(images_are_counted_page_by_page),
 		TEST(the_rest_of_a_page_is_not_counted_twice),
 		TEST(damaged_images_are_not_counted),
+		TEST(an_image_that_finds_no_descriptor_is_counted_later),
 		TEST(uploads_of_the_day_are_counted),
 		TEST(figures_are_saved_when_they_are_complete),
 		TEST(saved_figures_need_no_count),
