@@ -103,9 +103,9 @@ struct store_class {
 	/* Records of Idempotency-Keys, by r->name. r->version tells whether another node has
 	 * changed a record since it was read: then key_write() and key_remove() return -EEXIST. If
 	 * key_read() returns 0, the caller calls pool_put(r->id); -ENOENT: there is none. A settled
-	 * record of which parts have failed is durable. If is_shared, a removed record is one
-	 * without ids, and none is settled: the images tell. key_sweep() removes what one of
-	 * KEY_RECORD_SHARDS shards has from before a time. */
+	 * record of which parts have failed is durable, and so is its removal. If is_shared, a
+	 * removed record is one without ids, and none is settled: the images tell. key_sweep()
+	 * removes what one of KEY_RECORD_SHARDS shards has from before a time. */
 	int (*key_read)(struct storage *st, struct key_record *r);
 	int (*key_write)(struct storage *st, struct key_record *r);
 	int (*key_remove)(struct storage *st, const struct key_record *r);

@@ -94,18 +94,25 @@ static int key_read(struct storage *st, struct key_record *r)
 	return err;
 }
 
-/* Without the failed parts of a settled record, a loss of power would make their images missed, and
- * the others removed. */
+/* A loss of power must not leave the record without the failed parts of its upload: their images
+ * would be missed, and the others removed. */
+static int flush_failed(struct storage *st, const struct key_record *r)
+{
+	return r->is_settled && r->failed ? store_flush(st->files) : 0;
+}
+
 static int key_write(struct storage *st, struct key_record *r)
 {
 	int err = key_record_write(st->files, r);
 
-	return err || !r->is_settled || !r->failed ? err : store_flush(st->files);
+	return err ? err : flush_failed(st, r);
 }
 
 static int key_remove(struct storage *st, const struct key_record *r)
 {
-	return key_record_remove(st->files, r);
+	int err = key_record_remove(st->files, r);
+
+	return err ? err : flush_failed(st, r);
 }
 
 static int fate(struct storage *st, const char *id, bool ends)

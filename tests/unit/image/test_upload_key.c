@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -233,6 +234,31 @@ static void a_part_that_has_failed_cannot_come_later(void **state)
 	pool_thread_fini();
 }
 
+/* Otherwise a loss of power brings back the record that was not settled: images that have failed
+ * would be missed in it, and the others removed. */
+static void a_record_that_could_not_be_settled_stays_removed(void **state)
+{
+	struct key_record r = { .name = { 1 } };
+	struct store files;
+	struct storage st = { .files = &files };
+	char root[] = "/tmp/darkroom-keys-XXXXXX", command[64];
+	unsigned cleared;
+
+	(void)state;
+	assert_non_null(mkdtemp(root));
+	assert_int_equal(store_open(&files, root, true, &cleared), 0);
+	atomic_store(&files.flushes, 0);
+	for (unsigned i = 0; i < 4; i++) {
+		r.failed = i & 1;
+		r.is_settled = i & 2;
+		assert_int_equal(store_of_files.key_remove(&st, &r), 0);
+		assert_int_equal(atomic_load(&files.flushes), i == 3);
+	}
+	store_close(&files);
+	snprintf(command, sizeof command, "rm -rf %s", root);
+	assert_int_equal(system(command), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -240,6 +266,7 @@ int main(void)
 		cmocka_unit_test(another_content_is_refused_at_once),
 		cmocka_unit_test(an_image_that_cannot_be_read_is_not_removed),
 		cmocka_unit_test(a_part_that_has_failed_cannot_come_later),
+		cmocka_unit_test(a_record_that_could_not_be_settled_stays_removed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
