@@ -206,7 +206,7 @@ function variants(image) {
           element('img', { src: v.url, alt: `${image.filename || 'image'}, ${name}`, loading: 'lazy', 'data-width': v.width, 'data-height': v.height }))),
       element('div', { class: 'meta' }, element('strong', {}, name),
         element('span', {}, [`${v.width} × ${v.height}, ${bytes(v.bytes)}`,
-          ...(v.sources || []).map((s) => `${s.type.slice(6).toUpperCase()} ${bytes(s.bytes)}`)].join(', ')), copyButton(v.url, name))));
+          ...(v.sources || []).map((s) => `${s.type.slice(6).toUpperCase().replace('WEBP', 'WebP')} ${bytes(s.bytes)}`)].join(', ')), copyButton(v.url, name))));
   }
   return list;
 }

@@ -50,6 +50,16 @@ def test_dropped_photos_become_variants_and_enter_the_gallery(start, browse):
 
 
 @needs_browser
+def test_formats_have_their_names(start, browse):
+    daemon, page = start(*PUBLIC, "variant.thumb.formats=jpeg, avif, webp"), browse()
+    page.open(daemon.url)
+    page.choose("#files", SAMPLES[:1])
+    assert page.wait("document.querySelectorAll('#uploads .variants').length === 1")
+    shown = page.js("[...document.querySelectorAll('#uploads .meta')].map((m) => m.textContent).join()")
+    assert re.findall("webp|avif", shown, re.I) == ["AVIF", "WebP"]
+
+
+@needs_browser
 def test_page_fits_a_dark_phone(start, browse):
     daemon, page = start(*PUBLIC), browse(width=390, height=844, phone=True, dark=True)
     page.open(daemon.url)
