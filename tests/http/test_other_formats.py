@@ -353,6 +353,20 @@ def test_every_process_that_is_killed_is_started_again(start):
     assert daemon.says("the process that starts children has ended; it was started again")
 
 
+def test_processes_that_are_killed_by_their_name_are_started_again(start):
+    """As pkill and killall do it. All are stopped first, so that they end together."""
+    daemon = start("experiment.decode_processes=1")
+    (first,) = below(daemon.pid)
+    every = [first, *started(first)]
+    named = [p for p in every if pathlib.Path(f"/proc/{p}/comm").read_text() == "darkroom-decode\n"]
+    assert len(named) == 3
+    for number in (signal.SIGSTOP, signal.SIGKILL):
+        for pid in named:
+            os.kill(pid, number)
+    assert eventually(lambda: not any(is_running(p) for p in named))
+    assert daemon.upload(KINDS["rgb"][0](), "image/png").status == 201
+
+
 def test_without_its_program_a_picture_is_refused_in_words(start):
     daemon = start("experiment.decode_processes=1")
     (first,) = below(daemon.pid)

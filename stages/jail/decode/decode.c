@@ -43,6 +43,7 @@
 #endif
 
 #define NAME "darkroom-decode"
+#define SPARE "darkroom-spare"
 #define STACK_MAX (1U << 20)
 #define RESTART_MS 1000 /* before another zygote */
 #define LARGE_PAGE ((size_t)2 << 20)
@@ -294,18 +295,22 @@ static pid_t fork_bound(int signal)
 }
 
 /* Starts the process that takes the place of this one. Returns 0 in that, when this one has ended.
- */
+ * Its name is another one: whoever kills all processes with the name of the program leaves it. */
 static pid_t start_spare(void)
 {
 	pid_t self = getpid(), pid = fork_bound(SIGTERM);
 	sigset_t set;
 	int number;
 
+	if (pid != 0)
+		return pid;
+	prctl(PR_SET_NAME, SPARE);
 	sigemptyset(&set);
 	sigaddset(&set, SIGTERM);
-	while (pid == 0 && getppid() == self)
+	while (getppid() == self)
 		sigwait(&set, &number);
-	return pid;
+	prctl(PR_SET_NAME, NAME);
+	return 0;
 }
 
 static pid_t start_zygote(const char *slots, const char *formats)
@@ -360,6 +365,7 @@ int main(int argc, char **argv)
 	signal(SIGPROF, SIG_DFL);
 	signal(SIGCHLD, SIG_DFL);
 	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+	prctl(PR_SET_NAME, NAME); /* that of the zygote would be "exe" */
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || !keep_memory())
 		return EXIT_FAILURE;
 	return argc > 3 ? run_zygote(slots, (uint32_t)strtoul(argv[2], NULL, 10))
