@@ -185,15 +185,15 @@ def text(results, command):
     r.check_order(results.lines)
     verdicts = claims.verdicts(results)
     lines = _head(results, command)
-    lines.append("## Verdicts\n\nA claim holds if the interval of 95 % of each ratio is within the "
-                 "bounds. It does not hold if one ratio is outside after Holm's correction for "
-                 "their number. After a ratio: \"?\" it is not decided, \"no\" it is outside.\n")
-    lines += verdict_lines(verdicts)
-    pictures = plots.names(results)
-    if pictures:
-        lines.append("\n## Plots\n")
-        lines += [f"![{title}]({name})" for name, title in pictures]
-    lines.append("")
+    if verdicts:
+        lines.append("## Verdicts\n\nA claim holds if the interval of 95 % of each ratio is within "
+                     "the bounds. It does not hold if one ratio is outside after Holm's correction "
+                     "for their number. After a ratio: \"?\" it is not decided, \"no\" it is "
+                     "outside.\n")
+        lines += [*verdict_lines(verdicts), ""]
+    if pictures := plots.names(results):
+        lines.append("## Plots\n")
+        lines += [*(f"![{title}]({name})" for name, title in pictures), ""]
     for workload in results.workloads():
         lines += _policies(results, workload)
     lines += _parts(results)
