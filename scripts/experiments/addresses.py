@@ -41,7 +41,7 @@ RARE, RARE_PER_S = "198.19.0.1", 0.2  # a client that asks for about a 600th of 
 WINDOW_S = 0.25
 SETTINGS = ("server.trusted_proxies=127.0.0.1", "server.admin_on_public=yes",
             "limits.images_per_client=0", "limits.connections_per_client=0",
-            f"overload.target_p90={TARGET_S}s", "limits.body_timeout=10m")
+            f"overload.target_p90={TARGET_S}s", f"limits.body_timeout={run.LONG}")
 
 
 def jobs(options, bench, number):

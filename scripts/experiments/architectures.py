@@ -45,7 +45,7 @@ SCARCE_S, BUDGET = 3, "32M"   # its largest pictures wait for memory
 # All answer when the files are stored, none refuses, and no idle connection makes room.
 SERVER = ("server.respond_after=store", "server.durability=process", "experiment.fair_clients=no",
           "limits.images_in_flight=65536", f"limits.connections={3 * IDLE // 2}",
-          "limits.body_timeout=10m", "limits.header_timeout=10m")
+          f"limits.body_timeout={run.LONG}", f"limits.header_timeout={run.LONG}")
 FEW = 16                      # connections of a warm-up
 # Of the options, if no other part is measured: then all ends within 25 minutes.
 DEFAULTS = {"rounds": 4, "run_s": 0.7, "warm_up": 0.2, "scale": 0.05}

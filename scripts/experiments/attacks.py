@@ -252,7 +252,7 @@ class Honest:
 def measure(config, work, name, seconds):
     """Returns the figures of an attack on a fresh daemon."""
     options = ["overload.controller=backlog", "server.admin_listen=no",
-               "server.drain_timeout=10m"]
+               f"server.drain_timeout={run.LONG}"]
     disk = SlowDisk(work.parent / "delay")
     if name == "cold_files":
         disk.delay_reads(20)

@@ -3,6 +3,7 @@
 import threading
 import time
 
+import run
 from job import Job
 from machine import ROOT
 
@@ -48,7 +49,7 @@ class Sampler(threading.Thread):
 def _measure(options, bench, extra, number):
     """Sends half of the capacity, and twice the capacity in two bursts."""
     settings = ("limits.images_in_flight=65536", "limits.connections=1100",
-                "limits.body_timeout=10m", *extra)
+                f"limits.body_timeout={run.LONG}", *extra)
     with bench.daemon(ROOT / "conf" / "seda.ini", settings) as daemon:
         report, _ = bench.load(daemon, "-c", 16, "-d", 2)
         rate, length = BASE * report["responses_per_s"], options.burst_s
@@ -59,7 +60,7 @@ def _measure(options, bench, extra, number):
                 daemon, "-c", 1000, "--rate", f"{rate:.3f}", "--poisson", "-d", f"{length:g}",
                 *(part for share in (0.2, 0.6)
                   for part in ("--spike", f"{FACTOR}:{150 * length:.0f}@{share * length:.3f}s")),
-                "--timeout", "10m", "--seed", number + 1)
+                "--timeout", run.LONG, "--seed", number + 1)
         finally:
             samples = sampler.stop()
     return {"rate_per_s": rate, "seconds": length, "answered": report["responses"],

@@ -44,7 +44,7 @@ CASES = {
 GRAPH = ("experiment.form_decode.pass_through=yes", "experiment.scale.pass_through=no",
          "server.respond_after=store")
 VALGRIND = ("scheduler.threads=1", "server.sandbox=off", "experiment.core_dumps=yes",
-            "server.control=", "limits.body_timeout=10m", "limits.header_timeout=10m")
+            "server.control=", f"limits.body_timeout={run.LONG}", f"limits.header_timeout={run.LONG}")
 
 
 def jobs(options, bench, number):
@@ -72,10 +72,10 @@ def _measure(options, bench, name, number):
                 *(f"--{cache}={size}" for cache, size in CACHES.items())]
     with bench.daemon(ROOT / "conf" / f"{configuration}.ini", (*GRAPH, *extra, *VALGRIND),
                       wrapper=valgrind) as daemon:
-        bench.load(daemon, "-c", connections, "--timeout", "10m", files=warm)
+        bench.load(daemon, "-c", connections, "--timeout", run.LONG, files=warm)
         before = daemon.stats()
         _control(daemon, "-z")
-        bench.load(daemon, "-c", connections, "--timeout", "10m", "--seed", number + 1,
+        bench.load(daemon, "-c", connections, "--timeout", run.LONG, "--seed", number + 1,
                    files=files)
         after = daemon.stats()
         _control(daemon, "-d", "load")

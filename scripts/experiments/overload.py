@@ -30,12 +30,12 @@ def _measure(options, bench, number):
            "admitted": admitted}
     for name, limit in (("limited", admitted), ("unlimited", NO_LIMIT)):
         extra = [f"limits.images_in_flight={limit}", f"limits.connections={2 * OPEN_CONNECTIONS}",
-                 "limits.body_timeout=10m"]
+                 f"limits.body_timeout={run.LONG}"]
         with bench.daemon(path, extra) as daemon:
             bench.warm_up(daemon, 1)
             report, rows = bench.load(daemon, "-c", OPEN_CONNECTIONS,
                                       "--rate", f"{OVERLOAD * capacity:.3f}", "--poisson", "-d",
-                                      options.overload_s, "--timeout", "10m", "--expect",
+                                      options.overload_s, "--timeout", run.LONG, "--expect",
                                       "201,503", "--seed", number + 1)
         if report["unsent"] != sum(row["error"] == "unsent" for row in rows):
             raise run.Failed("darkroom-load has not recorded all requests that were never sent")

@@ -19,6 +19,7 @@ from machine import ROOT, busy_s, cores
 
 READY = re.compile(r"ready on (http://\S+)")
 START_TIMEOUT, IDLE_TIMEOUT, STOP_TIMEOUT = 60, 300, 60
+LONG = "10m"  # a timeout of the daemon or of darkroom-load that ends nothing
 
 # Removing a store may slow the following runs: ext4 without a journal skips all inodes that were
 # deleted within the last minutes, one by one (recently_deleted() in fs/ext4/ialloc.c). Stores are

@@ -93,12 +93,12 @@ def measure(bench, config, controller, factor, rate, seconds, target_s, number, 
     count = connections(rate * (spike or 1), seconds, target_s)
     words = ["--spike", f"{spike:g}:{1000 * seconds / 3:.0f}@{seconds / 3:.2f}"] if spike else []
     extra = [f"overload.controller={controller}", f"overload.target_p90={int(target_s * 1000)}ms",
-             f"limits.connections={min(files_max(), 2 * count)}", "limits.body_timeout=10m"]
+             f"limits.connections={min(files_max(), 2 * count)}", f"limits.body_timeout={run.LONG}"]
     if controller == "off":
         extra.append("limits.images_in_flight=65536")
     with bench.daemon(config, extra) as daemon, ResidentMemory(daemon.process.pid) as memory:
         report, rows = bench.load(daemon, "-c", count, "--rate", f"{rate:.3f}", "--poisson", "-d",
-                                  seconds, "--timeout", "10m", "--expect", "201,503", "--seed",
+                                  seconds, "--timeout", run.LONG, "--expect", "201,503", "--seed",
                                   number + 1, *words)
         stats = daemon.stats()
     return {"kind": "shedding", "name": controller, "workload": factor, "round": number,

@@ -24,14 +24,14 @@ SLOW = machine.ROOT / "build" / "plain" / "tests" / "tools" / "slow_encoder.so"
 
 def settings(target_s):
     return ["overload.controller=backlog", f"overload.target_p90={int(target_s * 1000)}ms",
-            "limits.body_timeout=10m"]
+            f"limits.body_timeout={run.LONG}"]
 
 
 def start_load(daemon, files, name, connections, seconds, *words):
     """Starts a load. Returns its process, and the file of its requests."""
     rows = daemon.directory / f"{name}.csv"
     command = [machine.ROOT / "build" / "darkroom-load", "--quiet", "--csv", rows, "-c", connections,
-               "-d", f"{seconds:g}", "--timeout", "10m", "--expect", "201,503", *words,
+               "-d", f"{seconds:g}", "--timeout", run.LONG, "--expect", "201,503", *words,
                daemon.url + "/images", files]
     return subprocess.Popen([str(word) for word in command], stdout=subprocess.DEVNULL), rows
 

@@ -25,7 +25,7 @@ CONNECTIONS, THREADS = 4000, 64  # THREADS: of thread-per-connection
 GRAPH = (*PAPER_SERVER, "server.respond_after=store")
 # The queue may grow for the whole run. Near its limit of connections the daemon closes idle ones.
 PATIENT = [f"limits.connections={2 * CONNECTIONS}",
-           *(f"limits.{name}_timeout=10m" for name in ("header", "body", "idle"))]
+           *(f"limits.{name}_timeout={run.LONG}" for name in ("header", "body", "idle"))]
 PASSES = 3                       # over all files, alone
 LEAST = 1000                     # requests that tell the capacity
 AT_ONCE = 256                    # connections that do: a queue's memory costs CPU time, too
@@ -94,7 +94,7 @@ def measure(options, bench, configuration, arrivals, load, number, extra=(), gra
         bench.warm_up(daemon, min(16, connections))
         before = _events(daemon)
         report, rows = bench.load(daemon, "-c", connections, *_arguments(arrivals, rate, seconds),
-                                  "-n", max(10, round(rate * seconds)), "--timeout", "10m",
+                                  "-n", max(10, round(rate * seconds)), "--timeout", run.LONG,
                                   "--seed", number + 1)
         events = _events(daemon) - before
     if any(row["error"] for row in rows):
