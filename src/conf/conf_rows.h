@@ -532,7 +532,8 @@ CHOICE(experiment_stage, kind,
        "listener of its own (accept_read only). auto: as its code says.")
 CHOICE(experiment_stage, pass_through, conf_yes_no_auto, "auto", LIVE,
        "Whether the stage before it calls it directly, without a queue. auto: as its\n"
-       "code says.")
+       "code says. With yes, disk_write saves a tenth of the CPU time of a picture of\n"
+       "10 KB. But a disk that hangs then stops the threads that work on images.")
 CHOICE(experiment_stage, service, conf_services, "auto", LIVE,
        "As scheduler.service, for this stage. auto: as scheduler.service says.")
 CHOICE(experiment_stage, discipline, conf_disciplines, "auto", LIVE,
