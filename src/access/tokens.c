@@ -1,5 +1,5 @@
 /*
- * tokens.c - reads and watches the file of tokens, looks tokens up, and signs permissions.
+ * tokens.c - reads the file of tokens when it changes, looks tokens up, and signs permissions.
  *
  * Main thread, except the lookup and what concerns one token.
  */
@@ -10,8 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/inotify.h>
-#include <unistd.h>
 
 #include <nettle/base16.h>
 #include <nettle/hmac.h>
@@ -19,6 +17,7 @@
 #include <nettle/sha2.h>
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/opener.h"
 #include "base/text.h"
 #include "conf/conf_source.h"
@@ -30,7 +29,7 @@
 	UINT64_C(999999999999999999) /* has as many digits, so that it can be read again */
 #define FILE_MAX (TOKENS_MAX * 240)
 #define ERRORS_MAX ((size_t)16 << 10)
-#define WATCHED (IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_CREATE | IN_ATTRIB)
+#define LOOK_MS 1000 /* between looks at the file */
 
 /* ---- words of a line: name, hash, scopes and quotas ---- */
 
@@ -173,8 +172,8 @@ static const char *read_line(const char *at, const char *end, struct token *toke
 	if (length == 0 || *word == '#')
 		return NULL;
 	if (!token_name_is_valid(word, length))
-		return "expected NAME HASH [upload] [delete] [list] [original] [sign] [QUOTA=N], NAME of at most "
-		       "63 of a-z, A-Z, 0-9, '.', '_', '@' and '-'";
+		return "expected NAME HASH [upload] [delete] [list] [own] [original] [sign] [QUOTA=N], "
+		       "NAME of at most 63 of a-z, A-Z, 0-9, '.', '_', '@' and '-'";
 	memcpy(token->name, word, length);
 	word = next_word(&at, end, &length);
 	if (!token_read_hash(word, length, token->hash))
@@ -331,11 +330,14 @@ static void publish(struct tokens *t, struct reading *r)
 int tokens_reload(struct tokens *t, struct text *errors)
 {
 	struct reading r = { .path = t->path, .errors = errors };
+	struct stat st;
 
 	if (!tokens_are_needed(t))
 		return 0;
-	int err = read_tokens(&r, &t->seen);
+	int err = read_tokens(&r, &st);
 
+	if (st.st_mode) /* otherwise it could not be opened */
+		t->seen = st;
 	/* Relaxed: a flag for reports only. */
 	atomic_store_explicit(&t->is_outdated, err != 0, memory_order_relaxed);
 	if (!err) {
@@ -354,37 +356,14 @@ int tokens_reload(struct tokens *t, struct text *errors)
 	return err;
 }
 
-/* ---- watching ---- */
+/* ---- changes ---- */
 
-/* Watches the directory, because editors replace the file. If that fails, only SIGHUP reloads it.
- */
-static void watch(struct tokens *t)
+static bool is_same(const struct stat *a, const struct stat *b)
 {
-	char *path = directory_of(t->path);
-
-	t->watch_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-	if (!path || t->watch_fd < 0 || inotify_add_watch(t->watch_fd, path, WATCHED) < 0) {
-		log_warning("%s: cannot watch for changes: %s; only SIGHUP reloads it", t->path,
-		            strerror(errno));
-		if (t->watch_fd >= 0)
-			close(t->watch_fd);
-		t->watch_fd = -1;
-	}
-	free(path);
-}
-
-static bool has_changed(const struct tokens *t)
-{
-	struct stat now = { 0 };
-
-	if (stat(t->path, &now))
-		return t->seen.st_ino != 0;
-	return now.st_dev != t->seen.st_dev || now.st_ino != t->seen.st_ino ||
-	       now.st_size != t->seen.st_size || now.st_mode != t->seen.st_mode ||
-	       now.st_mtim.tv_sec != t->seen.st_mtim.tv_sec ||
-	       now.st_mtim.tv_nsec != t->seen.st_mtim.tv_nsec ||
-	       now.st_ctim.tv_sec != t->seen.st_ctim.tv_sec ||
-	       now.st_ctim.tv_nsec != t->seen.st_ctim.tv_nsec;
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
+	       a->st_mode == b->st_mode && a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
+	       a->st_mtim.tv_nsec == b->st_mtim.tv_nsec && a->st_ctim.tv_sec == b->st_ctim.tv_sec &&
+	       a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
 }
 
 /* Logs every line as a message of its own. */
@@ -396,21 +375,40 @@ static void log_lines(const char *lines)
 	}
 }
 
-void tokens_poll(struct tokens *t)
+static void reload_changed(struct tokens *t)
 {
-	char ignored[4096] __attribute__((aligned(8)));
 	struct text errors;
 
-	while (read(t->watch_fd, ignored, sizeof ignored) > 0)
-		continue;
-	if (!has_changed(t))
-		return;
 	text_init_growable(&errors, ERRORS_MAX);
 	if (tokens_reload(t, &errors)) {
 		log_lines(errors.data);
 		log_error("%s: cannot reload; the tokens stay unchanged", t->path);
 	}
 	text_fini(&errors);
+}
+
+/* A watch of the kernel would miss changes behind a link, in a container into which the file is
+ * mounted, and on a network file system. */
+int tokens_tick(struct tokens *t)
+{
+	uint64_t now_ns = clock_ns();
+	struct stat found;
+
+	if (!tokens_are_needed(t))
+		return -1;
+	if (now_ns < t->look_ns)
+		return (int)((t->look_ns - now_ns) / NS_PER_MS) + 1;
+	t->look_ns = now_ns + LOOK_MS * NS_PER_MS;
+	if (stat(t->path, &found))
+		found = (struct stat){ 0 };
+	bool is_settled = is_same(&found, &t->found);
+
+	t->found = found;
+	if (is_settled && !is_same(&found, &t->seen)) {
+		t->seen = found;
+		reload_changed(t);
+	}
+	return LOOK_MS;
 }
 
 /* ---- open and close ---- */
@@ -420,7 +418,7 @@ int tokens_open(struct tokens *t, const char *path)
 	pthread_rwlockattr_t attributes;
 	struct text errors;
 
-	*t = (struct tokens){ .watch_fd = -1 };
+	*t = (struct tokens){ .token = NULL };
 	snprintf(t->path, sizeof t->path, "%s", path);
 	/* Prefers the writer: otherwise a stream of requests could delay a change indefinitely. */
 	pthread_rwlockattr_init(&attributes);
@@ -430,7 +428,6 @@ int tokens_open(struct tokens *t, const char *path)
 	if (!tokens_are_needed(t))
 		return 0;
 	text_init_growable(&errors, ERRORS_MAX);
-	watch(t); /* before the first read, so that no change is missed */
 	int err = tokens_reload(t, &errors);
 
 	log_lines(errors.data);
@@ -442,9 +439,6 @@ int tokens_open(struct tokens *t, const char *path)
 
 void tokens_close(struct tokens *t)
 {
-	if (t->watch_fd >= 0)
-		close(t->watch_fd);
-	t->watch_fd = -1;
 	free(t->token);
 	t->token = NULL;
 	t->count = 0;

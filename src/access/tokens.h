@@ -53,8 +53,10 @@ struct token {
 
 struct tokens {
 	char path[CONF_TEXT_MAX]; /* "": requests need no token */
-	int watch_fd;     /* readable after a change in the file's directory; -1: not watched */
-	struct stat seen; /* main thread: the file when it was read last, successfully or not */
+	/* of the main thread: the file when it was read last, successfully or not; the file at the
+	 * last look, all zero if there was none; and when the next look is due */
+	struct stat seen, found;
+	uint64_t look_ns;
 	pthread_rwlock_t lock;
 	struct token *token;      /* under the lock */
 	unsigned count;           /* under the lock */
@@ -62,8 +64,8 @@ struct tokens {
 	_Atomic bool is_outdated; /* the last reload failed: the tokens are those of before */
 };
 
-/* Reads the file and watches it from then on; path "": does nothing. Returns 0 or -errno, logged.
- * Main thread, before the sandbox. */
+/* Reads the file; path "": does nothing. Returns 0 or -errno, logged. Main thread, before the
+ * sandbox. */
 int tokens_open(struct tokens *t, const char *path);
 void tokens_close(struct tokens *t);
 
@@ -71,9 +73,10 @@ void tokens_close(struct tokens *t);
  * unchanged. Main thread. */
 int tokens_reload(struct tokens *t, struct text *errors);
 
-/* Reloads the file if it has changed, and logs the result. Call it when watch_fd is readable. Main
- * thread. */
-void tokens_poll(struct tokens *t);
+/* Looks at the file once a second. Reloads it if it has changed, and has stayed the same for a
+ * second: somebody may still write it. Logs the result. Returns the ms until the next call, or -1.
+ * Main thread. */
+int tokens_tick(struct tokens *t);
 
 /* Checks the file as tokens_reload() would, without any effect. Main thread. */
 int tokens_check_file(const char *path, struct text *errors);

@@ -192,16 +192,15 @@ static void apply_settings(struct supervisor *s)
  * may still need its last change. */
 static int wait_for_signal(struct supervisor *s, int timeout_ms)
 {
-	struct tokens *tokens = program.tokens;
-	struct pollfd fds[4 + CTL_DESCRIPTORS] = { { .fd = s->signal_fd, .events = POLLIN },
-		                                   { .fd = tokens->watch_fd, .events = POLLIN },
+	struct pollfd fds[3 + CTL_DESCRIPTORS] = { { .fd = s->signal_fd, .events = POLLIN },
 		                                   { .fd = *program.agent_fd, .events = POLLIN },
 		                                   { .fd = *program.wake_fd, .events = POLLIN } },
-			      *ctl = fds + 4;
+			      *ctl = fds + 3;
 	struct signalfd_siginfo info;
 	int tick_ms = earlier(tick(s), trace_output_tick(&s->trace, *program.graph));
 
 	tick_ms = earlier(tick_ms, program_tick());
+	tick_ms = earlier(tick_ms, tokens_tick(program.tokens));
 	apply_settings(s);
 	/* After the settings, which publish schedules. Controllers and answers follow, because the
 	 * schedule may be adopted now. While it is not, the time is short. */
@@ -217,8 +216,6 @@ static int wait_for_signal(struct supervisor *s, int timeout_ms)
 		return 0;
 	ctl_socket_serve(&s->ctl, ctl, &s->reload);
 	if (fds[1].revents)
-		tokens_poll(tokens);
-	if (fds[2].revents)
 		program_serve_agent();
 	if (!fds[0].revents || read(s->signal_fd, &info, sizeof info) != sizeof info)
 		return 0;

@@ -230,7 +230,7 @@ def test_token_is_checked_before_the_body_is_read(guarded, file):
 
 # ---- the file changes ----
 
-def test_changes_of_the_file_apply_at_once(guarded, file):
+def test_changes_of_the_file_apply(guarded, file):
     assert post(guarded, file.bearer("spare")).status == 401
     file.put("spare")
     assert eventually(lambda: post(guarded, file.bearer("spare")).status == 201), guarded.log
@@ -247,6 +247,18 @@ def test_changes_of_the_file_apply_at_once(guarded, file):
     assert eventually(lambda: post(guarded, file.bearer("spare")).status == 201), guarded.log
     assert guarded.log_until_now().count(" loaded\n") == readings + 1 >= 5, (
         "another file was read")
+
+
+def test_a_change_behind_a_link_applies(start, file, tmp_path):
+    """No directory of the path changes. So it is in a container into which the file is mounted."""
+    link = tmp_path / "link" / "tokens"
+    link.parent.mkdir()
+    link.symlink_to(file.path)
+    daemon = start(f"access.tokens_file={link}")
+    assert post(daemon, file.bearer("up")).status == 201
+    file.path.write_text(file.text("spare"))
+    assert eventually(lambda: post(daemon, file.bearer("spare")).status == 201), daemon.log
+    assert post(daemon, file.bearer("up")).status == 401
 
 
 def test_bad_file_keeps_the_old_tokens(guarded, file):

@@ -16,8 +16,10 @@
 #include <cmocka.h>
 
 #include "access/tokens.h"
+#include "base/clock.h"
 #include "base/text.h"
 #include "log/log.h"
+#include "support/fake_clock.h"
 #include "support/file_fixture.h"
 
 /* The hashes of "abc" (example of FIPS 180-4) and of the empty message. */
@@ -141,7 +143,8 @@ static void messages_name_the_line_without_its_words(void **state)
 	REFUSE("first " ABC " bytes=999999999999999T\n", "1",
 	       "expected upload, delete, list, own, original or sign");
 	REFUSE("first " ABC "\0 upload\n", "1", "expected a SHA-256 hash");
-	REFUSE("fi/rst " ABC "\n", "1", "expected NAME");
+	REFUSE("fi/rst " ABC "\n", "1",
+	       "expected NAME HASH [upload] [delete] [list] [own] [original] [sign] [QUOTA=N]");
 	REFUSE("first\0 " ABC "\n", "1", "expected NAME");
 	REFUSE("first " ABC "\nfirst " EMPTY "\n", "2",
 	       "expected a name and a hash that no earlier line has");
@@ -303,9 +306,43 @@ static void a_wrong_file_leaves_the_tokens_unchanged(void **state)
 	put("#\n", 2);
 	assert_int_equal(tokens_reload(&t, &errors), 0);
 	assert_false(tokens_find(&t, "abc", 3, &token)); /* an empty file is valid */
+	tokens_close(&t);
+}
+
+static bool finds(struct tokens *t, const char *token)
+{
+	struct token found;
+
+	return tokens_find(t, token, strlen(token), &found);
+}
+
+/* A second later. */
+static void look(struct tokens *t)
+{
+	fake_clock_advance(NS_PER_S);
+	assert_int_equal(tokens_tick(t), 1000);
+}
+
+static void a_changed_file_is_read_when_nobody_writes_it_any_more(void **state)
+{
+	struct tokens t;
+
+	(void)state;
 	put("first " ABC "\n", strlen("first " ABC "\n"));
-	tokens_poll(&t);
-	assert_true(tokens_find(&t, "abc", 3, &token));
+	assert_int_equal(tokens_open(&t, path), 0);
+	fake_clock_stop();
+	look(&t);
+	put("", 0); /* as a shell begins */
+	look(&t);
+	put("second " EMPTY "\n", strlen("second " EMPTY "\n"));
+	look(&t);
+	assert_true(finds(&t, "abc"));
+	assert_int_equal(tokens_tick(&t), 1001); /* it is not due */
+	assert_true(finds(&t, "abc"));
+	look(&t);
+	assert_false(finds(&t, "abc"));
+	assert_true(finds(&t, ""));
+	fake_clock_run();
 	tokens_close(&t);
 }
 
@@ -328,6 +365,8 @@ int main(void)
 		                                tear_down),
 		cmocka_unit_test_setup_teardown(a_wrong_file_leaves_the_tokens_unchanged, set_up,
 		                                tear_down),
+		cmocka_unit_test_setup_teardown(
+			a_changed_file_is_read_when_nobody_writes_it_any_more, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, set_up_all, tear_down_all);
