@@ -295,4 +295,4 @@ def test_the_command_needs_a_store_that_can_do_it(begin, migrate, store):
     code, _, said = end(migrate())
     assert code == 1 and "Operation not supported" in said
     done = subprocess.run(command("-c", CONFIG, "store", "migrate"), capture_output=True, text=True)
-    assert done.returncode == 2 and "store.kind = files does not provide it" in done.stderr
+    assert done.returncode == 2 and "store.kind = file does not provide it" in done.stderr

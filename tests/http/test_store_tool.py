@@ -107,6 +107,31 @@ def test_remove_works_beside_the_daemon(five, tmp_path):
     assert len(daemon.stored()) == 1
 
 
+def test_ids_are_within_the_bounds(five, tmp_path):
+    """So a list of ids removes nothing that the other options leave out."""
+    daemon, images = five
+    store, listed = daemon.store, tmp_path / "ids"
+    images.sort()
+    listed.write_text("\n".join(images[:3]))
+    assert lines(store, "remove", "--before", "1h", "--ids", listed) == []
+    assert lines(store, "remove", "--before", "1h", *images) == []
+    assert ids(store, "list", "--ids", listed, "--after", images[0]) == images[1:3]
+    assert ids(store, "find", "--since", "1h", "--limit", "2", *images) == images[:2]
+    assert ids(store, "find", "--ids", listed, "--limit", "4", *images[3:]) == images[:4]
+    assert daemon.stored() == images
+
+
+def test_a_command_refuses_the_options_of_others(five):
+    daemon, images = five
+    stray = directory_of(daemon.store, images[0]) / "notes.txt"
+    stray.write_text("mine")
+    for words in (["check", "--repair", "--dry-run"], ["check", "--token", "up"],
+                  ["export", "--json"], ["import", "--limit", "1"], ["plan", "--token", "up"]):
+        done = tool(daemon.store, *words)
+        assert done.returncode == 2 and f"{words[0]} does not have --" in done.stderr, done.stderr
+    assert stray.exists()
+
+
 def test_remove_keeps_to_its_rate(five):
     daemon, images = five
     begin = time.monotonic()
@@ -317,6 +342,19 @@ def test_recipe_back_up_under_load_and_restore(recipe, start, tmp_path):
         for name, variant in image["variants"].items():
             assert len(other.fetch(image, name)) == variant["bytes"]
     assert {i for i in before} <= set(ids(copy, "list"))
+
+
+def test_recipe_restore_checks_all_images(recipe, tmp_path):
+    """Also if a check was interrupted before the backup."""
+    images = sorted(recipe.upload("all") for _ in range(2))
+    store, copy = recipe.daemon.store, tmp_path / "copy"
+    (store / ".check").write_text(images[0])
+    (directory_of(store, images[0]) / "thumb.jpg").write_bytes(b"cut")
+    recipe("Back up", backup=str(tmp_path / "backup.tar"))
+    copy.mkdir(mode=0o750)
+    said = recipe("Restore yesterday", part=1, store=copy, backup=str(tmp_path / "backup.tar"),
+                  may_find=True)
+    assert said == f"{images[0]}/thumb.jpg: truncated\n"
 
 
 def test_recipe_restore_one_image(recipe, tmp_path):

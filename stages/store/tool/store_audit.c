@@ -50,25 +50,21 @@ static void save(struct audit *a, const struct store_query *q)
 	                           false);
 }
 
-/* Continues where an interrupted check of the whole store ended. Returns 0 or the exit status. */
-static int start(struct audit *a, struct store_query *q)
+/* Continues where an interrupted check of the whole store ended. */
+static void start(struct audit *a, struct store_query *q)
 {
 	char id[ULID_LENGTH + 1] = "";
 
 	a->start_ns = a->saved_ns = clock_ns();
 	a->rate = q->rate ? q->rate : RATE;
-	if (q->token || q->is_newest_first)
-		return store_query_usage("check: --token and --newest do not select images here");
 	a->is_whole = !q->word_count && !q->ids_path && !q->after[0] && !q->before[0] &&
 	              q->limit == UINT64_MAX;
-	if (!a->is_whole || q->restarts)
-		return 0;
-	if (directory_read_file(q->store.root_fd, STORE_CHECK_FILE, id, sizeof id) == ULID_LENGTH &&
-	    ulid_is_valid(id, ULID_LENGTH)) {
-		memcpy(q->after, id, sizeof q->after);
-		store_query_say("continuing behind %s", id);
-	}
-	return 0;
+	if (!a->is_whole || q->restarts ||
+	    directory_read_file(q->store.root_fd, STORE_CHECK_FILE, id, sizeof id) != ULID_LENGTH ||
+	    !ulid_is_valid(id, ULID_LENGTH))
+		return;
+	memcpy(q->after, id, sizeof q->after);
+	store_query_say("continuing behind %s", id);
 }
 
 /* ---- problems ---- */
@@ -181,9 +177,6 @@ int store_audit(struct store_query *q)
 	memset(&a, 0, sizeof a);
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGINT, &action, NULL);
-	int status = start(&a, q);
-
-	if (!status)
-		status = store_query_each(q, check_image, &a);
-	return finish(&a, q, status);
+	start(&a, q);
+	return finish(&a, q, store_query_each(q, check_image, &a));
 }

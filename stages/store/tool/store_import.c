@@ -397,9 +397,6 @@ int store_import(struct store_query *q)
 	static struct import m;
 	char data[16 * TAR_BLOCK];
 
-	if (q->token || q->ids_path || q->is_newest_first || q->after[0] || q->before[0] ||
-	    q->limit != UINT64_MAX)
-		return store_query_usage("import: all images are stored; export selects some");
 	if (q->word_count || isatty(STDIN_FILENO))
 		return store_query_usage(
 			"import: expected no word, and an archive on standard input");

@@ -44,9 +44,10 @@ struct store_query {
 };
 
 /* Parses the words behind the name of the command, opens the file of ids, and then the store, as
- * store_attach(). Returns 0, or the exit status with the problem reported. */
+ * store_attach(). help: of the command, which has only the options that are in it; NULL: it has
+ * all. Returns 0, or the exit status with the problem reported. */
 int store_query_open(struct store_query *q, const struct conf *conf, store_ask *ask,
-                     char *const *words, size_t count);
+                     const char *help, char *const *words, size_t count);
 
 /* Reports wrong usage. Returns the exit status. */
 int store_query_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -61,9 +62,9 @@ void store_query_say(const char *format, ...) __attribute__((format(printf, 1, 2
 /* Reports a failure. Returns the exit status. */
 int store_query_fail(const char *what, int err);
 
-/* Calls `each` with each selected id: the words, or the lines of ids_path, or else all images
- * within the bounds, in order, up to the limit. Ends early if it returns other than 0, and returns
- * that; otherwise returns 0, or the exit status of a failure that was reported. */
+/* Calls `each` with each selected id within the bounds, up to the limit: the lines of ids_path and
+ * the words, or else all images in order. Ends early if it returns other than 0, and returns that;
+ * otherwise returns 0, or the exit status of a failure that was reported. */
 int store_query_each(struct store_query *q,
                      int (*each)(struct store_query *q, const char *id, void *arg), void *arg);
 

@@ -125,8 +125,6 @@ static int read_variants(struct plan *p, struct store_query *q)
 static int open_plan(struct plan *p, struct store_query *q)
 {
 	*p = (struct plan){ .conf = q->conf, .ns_per_kilopixel = NS_PER_KILOPIXEL };
-	if (q->token)
-		return store_query_usage("--token does not select images here");
 	int status = ask_daemon(p, q);
 
 	return status ? status : read_variants(p, q);

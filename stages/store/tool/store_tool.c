@@ -155,7 +155,7 @@ static int take_option(struct store_query *q, int option)
 	}
 }
 
-static int take_options(struct store_query *q, size_t count)
+static int take_options(struct store_query *q, const char *help, size_t count)
 {
 	const struct option options[] = {
 		{ "json", no_argument, &q->is_json, 1 },
@@ -173,11 +173,17 @@ static int take_options(struct store_query *q, size_t count)
 		{ "ids", required_argument, NULL, 'i' },
 		{ NULL, 0, NULL, 0 },
 	};
-	int option, status = 0;
+	int option, at = 0, status = 0;
+	char word[32];
 
 	optind = 0;
-	while (!status && (option = getopt_long((int)count, q->argument, "", options, NULL)) != -1)
-		status = take_option(q, option);
+	while (!status && (option = getopt_long((int)count, q->argument, "", options, &at)) != -1) {
+		snprintf(word, sizeof word, "--%s", options[at].name);
+		/* An option without effect would mislead, such as --dry-run. */
+		status = option == '?' || !help || strstr(help, word)
+		                 ? take_option(q, option)
+		                 : store_query_usage("%s does not have %s", q->argument[0], word);
+	}
 	return status;
 }
 
@@ -197,7 +203,7 @@ static void find_socket(struct store_query *q)
 }
 
 int store_query_open(struct store_query *q, const struct conf *conf, store_ask *ask,
-                     char *const *words, size_t count)
+                     const char *help, char *const *words, size_t count)
 {
 	const char *root = conf->server.root;
 
@@ -209,7 +215,7 @@ int store_query_open(struct store_query *q, const struct conf *conf, store_ask *
 		                         "reads more",
 		                         QUERY_WORDS_MAX - 2);
 	memcpy(q->argument, words, count * sizeof *words); /* NULL follows */
-	int status = take_options(q, count);
+	int status = take_options(q, help, count);
 
 	if (status)
 		return status;
@@ -238,19 +244,32 @@ int store_query_open(struct store_query *q, const struct conf *conf, store_ask *
 
 typedef int each_id(struct store_query *q, const char *id, void *arg);
 
-static int each_word(struct store_query *q, each_id *each, void *arg)
+/* Calls `each` with an id that is named, if that is within the bounds and *left allows it. */
+static int each_named(struct store_query *q, const char *id, uint64_t *left, each_id *each,
+                      void *arg)
+{
+	bool is_within = (!q->after[0] || strcmp(id, q->after) > 0) &&
+	                 (!q->before[0] || strcmp(id, q->before) < 0);
+
+	if (!is_within || *left == 0)
+		return 0;
+	--*left;
+	return each(q, id, arg);
+}
+
+static int each_word(struct store_query *q, uint64_t *left, each_id *each, void *arg)
 {
 	int status = 0;
 
 	for (size_t i = 0; i < q->word_count && !status; i++) {
 		if (!ulid_is_valid(q->words[i], strlen(q->words[i])))
 			return store_query_usage("%s: expected an id", q->words[i]);
-		status = each(q, q->words[i], arg);
+		status = each_named(q, q->words[i], left, each, arg);
 	}
 	return status;
 }
 
-static int each_line(struct store_query *q, each_id *each, void *arg)
+static int each_line(struct store_query *q, uint64_t *left, each_id *each, void *arg)
 {
 	FILE *f = q->ids;
 	char *line = NULL;
@@ -264,7 +283,7 @@ static int each_line(struct store_query *q, each_id *each, void *arg)
 		if (!line[0] || line[0] == '#')
 			continue;
 		if (ulid_is_valid(line, strlen(line)))
-			status = each(q, line, arg);
+			status = each_named(q, line, left, each, arg);
 		else
 			status = store_query_usage("%s: %s: expected an id on each line",
 			                           q->ids_path, line);
@@ -299,9 +318,13 @@ static int each_stored(struct store_query *q, each_id *each, void *arg)
 
 int store_query_each(struct store_query *q, each_id *each, void *arg)
 {
-	if (q->ids_path)
-		return each_line(q, each, arg);
-	return q->word_count ? each_word(q, each, arg) : each_stored(q, each, arg);
+	uint64_t left = q->limit;
+
+	if (!q->ids_path && !q->word_count)
+		return each_stored(q, each, arg);
+	int status = q->ids_path ? each_line(q, &left, each, arg) : 0;
+
+	return status ? status : each_word(q, &left, each, arg);
 }
 
 /* ---- pace and progress ---- */
@@ -388,7 +411,8 @@ static const struct {
 	  "export [OPTION...] [ID...]\n\nWrites images to standard output, as an archive of "
 	  "tar.\n\n" SELECTION BY_NAME },
 	{ "import", store_import,
-	  "import [OPTION...]\n\nStores the images of such an archive, from standard input.\n\n" DRY },
+	  "import [OPTION...]\n\nStores the images of such an archive, from standard input.\n\n"
+	  "  --dry-run                compare them with those that are stored, and store none\n" },
 	{ "migrate", store_migrate,
 	  "migrate [OPTION...]\n\nCopies the images of an S3 store that have several objects to one "
 	  "object each.\n\n" DRY },
@@ -441,8 +465,8 @@ int store_tool(const struct conf *conf, store_ask *ask, char *const *words, size
 
 	if (is_s3 != (commands[i].run == store_migrate))
 		return store_query_usage("store.kind = %s does not provide it",
-		                         is_s3 ? "s3" : "files");
-	int status = store_query_open(&q, conf, ask, words, count);
+		                         is_s3 ? "s3" : "file");
+	int status = store_query_open(&q, conf, ask, commands[i].help, words, count);
 
 	if (!status)
 		status = commands[i].run(&q);

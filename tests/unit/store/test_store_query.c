@@ -47,7 +47,7 @@ static int open_words(const char *text)
 	snprintf(words, sizeof words, "%s", text);
 	for (char *p = strtok(words, " "); p; p = strtok(NULL, " "))
 		word[count++] = p;
-	int status = store_query_open(&query, &conf, NULL, word, count);
+	int status = store_query_open(&query, &conf, NULL, NULL, word, count);
 
 	if (query.store.root_fd >= 0)
 		store_close(&query.store);
