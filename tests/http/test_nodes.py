@@ -2,9 +2,11 @@
 restarts, weights of the agent-check, and repeated uploads."""
 
 import concurrent.futures
+import configparser
 import contextlib
 import http.client
 import json
+import re
 import shutil
 import socket
 import ssl
@@ -13,7 +15,7 @@ import threading
 import pytest
 
 import pictures
-from darkroom import IS_SANITIZED, Daemon, eventually
+from darkroom import IS_SANITIZED, ROOT, Daemon, eventually
 from nodes import HOST, edited, free_port, haproxy_column, launch_proxy
 from test_proxy import certificate, check_hidden  # noqa: F401
 
@@ -85,6 +87,17 @@ def test_agent_port_in_use_is_reported(tmp_path):
 
 
 # ---- behind a proxy ----
+
+def test_a_proxy_on_another_machine_may_have_all_connections():
+    """It has one address, which limits.connections_per_client would give a quarter of them."""
+    head = re.findall(r"^#\t(.*)$", (ROOT / "conf/proxy/haproxy-nodes.cfg").read_text(), re.M)
+    for text in ("\n".join(head), *((ROOT / f"conf/{folder}/darkroomd.ini").read_text()
+                                    for folder in ("container", "kubernetes"))):
+        ini = configparser.ConfigParser()
+        ini.read_string(text)
+        assert not ini["server"]["trusted_proxies"].startswith("127.")
+        assert ini["limits"]["connections_per_client"] == "0"
+
 
 class Nodes:
     """Three daemons with stores of their own, and a proxy in front of them."""
