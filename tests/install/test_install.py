@@ -173,6 +173,25 @@ def test_package_needs_what_the_setup_installs():
         "debhelper-compat"}
 
 
+@pytest.mark.skipif(not shutil.which("logrotate"), reason="needs logrotate")
+def test_logs_of_the_service_and_of_instances_are_rotated(tmp_path):
+    rules, called = tmp_path / "rules", tmp_path / "called"
+    rules.write_text((ROOT / "conf/debian/darkroom.logrotate").read_text().replace(
+        "/var/log/", f"{tmp_path}/"))
+    rules.chmod(0o600)
+    (tmp_path / "systemctl").write_text(f'#!/bin/sh\nprintf "%s\\n" "$*" >>{called}\n')
+    (tmp_path / "systemctl").chmod(0o755)
+    logs = [tmp_path / name / "access.log" for name in ("darkroom", "darkroom-one")]
+    for log in logs:
+        log.parent.mkdir(mode=0o750)
+        log.write_text("a line\n")
+    done = run("logrotate", "--force", "--state", tmp_path / "state", rules,
+               env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"})
+    assert done.returncode == 0, done.stderr
+    assert [log.with_name("access.log.1").exists() for log in logs] == [True, True]
+    assert called.read_text() == "kill -s HUP --kill-whom=main darkroomd darkroomd@*\n"
+
+
 # ---- man pages ----
 
 @pytest.mark.parametrize("page", PAGES)
