@@ -123,7 +123,7 @@ static const char help_text[] =
 	"                        the text\n"
 	"      --csv FILE        write one row per request, in seconds since the start:\n"
 	"                        intended, start, sent, done, bytes, status, error,\n"
-	"                        connection, file\n"
+	"                        connection, file, id\n"
 	"      --verify          fetch every announced variant, decode it and compare its\n"
 	"                        size; after a 202 as soon as it is ready; this costs\n"
 	"                        time, so do not compare the times of such a run\n"

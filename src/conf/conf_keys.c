@@ -91,8 +91,8 @@ static const struct conf_section sections[] = {
 	{ ONE(access) },
 	{ ONE(input), .help = "Pictures of other formats than JPEG. Animations are refused." },
 	{ ONE(store),
-	  .help = "Which images are removed. A request may name a time of its own: X-Expires-After,\n"
-	          "see darkroom-http(7)." },
+	  .help = "Where images are, and which are removed. A request may name a time of its own:\n"
+	          "X-Expires-After, see darkroom-http(7)." },
 	{ ONE(limits),
 	  .help = "The most that a request may cost. A request above a limit gets the status that is\n"
 	          "named here. The answer names the limit, its value and what was found." },

@@ -242,11 +242,12 @@ NOTATION(store, s3_prefix, CONF_TEXT_MAX, conf_prefix_is_valid, CONF_PREFIX_FORM
 TEXT(store, s3_region, CONF_NAME_MAX, NOT_EMPTY, "us-east-1", FIXED,
      "The region that requests are signed for.")
 PATH(store, s3_credentials, OR_EMPTY, "", FIXED,
-     "A file with lines aws_access_key_id = ..., aws_secret_access_key = ... and\n"
-     "perhaps aws_session_token = ..., for example a credential of systemd below\n"
-     "/run/credentials. It is read again when it changes.")
+     "A file with the lines aws_access_key_id = ..., aws_secret_access_key = ... and\n"
+     "perhaps aws_session_token = ..., which is read again when it changes. What systemd\n"
+     "puts below /run/credentials changes with a restart only.")
 PATH(store, s3_ca_file, NOT_EMPTY, "/etc/ssl/certs/ca-certificates.crt", FIXED,
-     "The certificates that an endpoint with https:// is checked by.")
+     "The certificates that an endpoint with https:// is checked by. Others need a\n"
+     "restart.")
 MS(store, s3_timeout, 1000, 60000, "5s", FIXED,
    "How long the S3 store may be silent. A request to it is then repeated, up to five\n"
    "times within four times that time.")
@@ -323,7 +324,8 @@ NUMBER(limits, connections, 1, 100000, "1024", LIVE,
        "number needs a restart.")
 NUMBER(limits, images_in_flight, 1, 65536, "1024", LIVE,
        "Images between upload and store. An upload that would exceed the limit gets 503.\n"
-       "A sixteenth is for uploads of one image, unless that leaves less than parts.")
+       "A sixteenth is for uploads of one image, unless that leaves less than parts. A\n"
+       "much higher number, or many more variants, need a restart.")
 MS(limits, header_timeout, 10, CONF_MS_PER_HOUR, "10s", LIVE,
    "Time for request line and headers: 408. The first byte of a new connection is\n"
    "also due within it; otherwise the connection is closed.")
