@@ -83,6 +83,23 @@ static bool grow(struct usage *u)
 	return true;
 }
 
+/* Forgets tokens without figures: a site may change the names of its tokens for years. Returns
+ * whether there were some. */
+static bool forget_empty(struct usage *u)
+{
+	unsigned kept = 0, count = u->count;
+
+	for (unsigned i = 0; i < count; i++) {
+		const struct usage_token *t = &u->token[i];
+
+		if (t->stored.images || t->stored.bytes || t->reserved.images ||
+		    t->reserved.bytes || t->uploads)
+			u->token[kept++] = *t;
+	}
+	u->count = kept;
+	return kept < count;
+}
+
 /* Returns the token's figures, a new entry if need be. NULL: no name, or no room. */
 static struct usage_token *find_token(struct usage *u, const char *name)
 {
@@ -99,6 +116,8 @@ static struct usage_token *find_token(struct usage *u, const char *name)
 		else
 			low = middle + 1;
 	}
+	if (u->count == USAGE_TOKENS_MAX && forget_empty(u))
+		return find_token(u, name);
 	if (!name[0] || !grow(u))
 		return NULL;
 	memmove(&u->token[low + 1], &u->token[low], (u->count - low) * sizeof u->token[0]);

@@ -24,7 +24,7 @@ struct store;
 struct token_quota;
 
 #define USAGE_NAME_MAX 64     /* bytes of a token's name, with the zero */
-#define USAGE_TOKENS_MAX 8192 /* names; further ones count only in all */
+#define USAGE_TOKENS_MAX 8192 /* names with figures; further ones count only in all */
 #define USAGE_DAY_S 86400
 #define USAGE_PAGE_MAX (1u << 16)
 

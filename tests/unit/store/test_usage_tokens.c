@@ -45,12 +45,12 @@ static void tokens_are_found_by_name(void **state)
 
 		assert_non_null(of);
 		assert_int_equal(of->uploads + of->stored.images + of->reserved.bytes, 0);
-		of->uploads = i;
+		of->uploads = i + 1;
 		assert_int_equal(usage->count, i + 1);
 	}
 	for (unsigned i = 0; i < USAGE_TOKENS_MAX; i++) {
 		snprintf(name, sizeof name, "%u", i * step % USAGE_TOKENS_MAX);
-		check_token(name, 0, 0, i);
+		check_token(name, 0, 0, i + 1);
 	}
 	assert_null(find_token(usage, "one more"));
 	assert_int_equal(usage->count, USAGE_TOKENS_MAX);
@@ -59,6 +59,24 @@ static void tokens_are_found_by_name(void **state)
 	usage_each(usage, check_order, last);
 	assert_int_equal(seen, USAGE_TOKENS_MAX);
 	assert_string_equal(last, "999");
+}
+
+static void a_name_without_figures_makes_room(void **state)
+{
+	const struct token_quota limits = { .images = 1 };
+	char name[USAGE_NAME_MAX];
+	uint64_t used;
+
+	(void)state;
+	for (unsigned i = 0; i < USAGE_TOKENS_MAX; i++) {
+		snprintf(name, sizeof name, "%u", i);
+		find_token(usage, name)->stored.images = i != 7;
+	}
+	assert_int_equal(usage_reserve(usage, "new", &limits, 1, 1, &used), USAGE_GRANTED);
+	assert_int_equal(usage_reserve(usage, "new", &limits, 1, 1, &used), USAGE_IMAGES);
+	assert_int_equal(usage->count, USAGE_TOKENS_MAX);
+	check_token("8", 1, 0, 0);
+	assert_null(find_token(usage, "7"));
 }
 
 static void the_longest_name_is_kept_whole(void **state)
@@ -185,9 +203,13 @@ static void each_quota_has_its_limit(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(figures_begin_empty_and_off),    TEST(tokens_are_found_by_name),
-		TEST(the_longest_name_is_kept_whole), TEST(figures_do_not_fall_below_zero),
-		TEST(a_day_ends_at_midnight),         TEST(each_quota_has_its_limit),
+		TEST(figures_begin_empty_and_off),
+		TEST(tokens_are_found_by_name),
+		TEST(the_longest_name_is_kept_whole),
+		TEST(figures_do_not_fall_below_zero),
+		TEST(a_day_ends_at_midnight),
+		TEST(each_quota_has_its_limit),
+		TEST(a_name_without_figures_makes_room),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
