@@ -1,10 +1,10 @@
 # bash completion for darkroomd, darkroom-load and darkroom-dataset. Options, keys, values and
 # commands come from the programs themselves, so it always matches them.
 
-# Prints the options in the output of --help.
+# Prints the options in the output of --help of a program, or of its command.
 _darkroom_options() {
-	"$1" --help 2>/dev/null | grep -oE -- '(^|[ ,])(-[a-zA-Z]|--[a-z-]+)([ ,]|$)' | tr -d ' ,' |
-		sort -u
+	"$@" --help 2>/dev/null | grep -oE -- '(^|[ ,])(-[a-zA-Z]|--[a-z-]+)([ ,:]|$)' |
+		tr -d ' ,:' | sort -u
 }
 
 # Prints SECTION.KEY= for every key; stages have their names.
@@ -52,6 +52,13 @@ _darkroomd() {
 			3:set) _darkroom_words "$(_darkroom_values "$program" "$before")" "$word" ;;
 			esac
 			return
+		elif [ "${COMP_WORDS[i]}" = store ]; then
+			case $((COMP_CWORD - i)):$before in
+			1:*) _darkroom_words "$("$program" store --help | sed -n 's/^Commands: //p')" "$word" ;;
+			*:--ids) mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
+			*) _darkroom_words "$(_darkroom_options "$program" store "${COMP_WORDS[i + 1]}")" "$word" ;;
+			esac
+			return
 		elif [ "${COMP_WORDS[i]}" = token ]; then
 			[ $((COMP_CWORD - i)) -lt 2 ] || _darkroom_words "upload delete list own original sign" "$word"
 			return
@@ -74,7 +81,7 @@ _darkroomd() {
 		_darkroom_words "$(_darkroom_keys "$program")" "$word"
 		compopt -o nospace 2>/dev/null
 		;;
-	*) _darkroom_words "$(_darkroom_options "$program") ctl token" "$word" ;;
+	*) _darkroom_words "$(_darkroom_options "$program") ctl store token" "$word" ;;
 	esac
 }
 

@@ -453,9 +453,14 @@ def complete(installed, *words, script="darkroomd", function="_darkroomd"):
 
 def test_completion_offers_options_and_values(installed):
     program = str(installed / "usr/bin/darkroomd")
-    assert {"--check", "-t", "--dump", "ctl", "token"} <= set(complete(installed, program, ""))
+    assert {"--check", "-t", "--dump", "ctl", "store", "token"} <= set(complete(installed, program, ""))
     assert complete(installed, program, "--ver") == ["--verbose", "--version"]
     assert complete(installed, program, "ctl", "re") == ["reload", "remake"]
+    assert complete(installed, program, "store", "re") == ["remove", "remake"]
+    assert complete(installed, program, "store", "find", "--ne") == ["--newest"]
+    assert complete(installed, program, "store", "check", "--re") == ["--repair", "--restart"]
+    assert complete(installed, program, "store", "remove", "--ids", f"{installed}/etc/dark") == [
+        f"{installed}/etc/darkroom"]
     assert complete(installed, program, "token", "up") == []
     assert complete(installed, program, "token", "name", "up") == ["upload"]
     assert "mg1" in complete(installed, program, "ctl", "policy", "")
