@@ -358,7 +358,7 @@ int tokens_reload(struct tokens *t, struct text *errors)
 
 /* ---- changes ---- */
 
-static bool is_same(const struct stat *a, const struct stat *b)
+static bool is_same_file(const struct stat *a, const struct stat *b)
 {
 	return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
 	       a->st_mode == b->st_mode && a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
@@ -401,10 +401,10 @@ int tokens_tick(struct tokens *t)
 	t->look_ns = now_ns + LOOK_MS * NS_PER_MS;
 	if (stat(t->path, &found))
 		found = (struct stat){ 0 };
-	bool is_settled = is_same(&found, &t->found);
+	bool is_settled = is_same_file(&found, &t->found);
 
 	t->found = found;
-	if (is_settled && !is_same(&found, &t->seen)) {
+	if (is_settled && !is_same_file(&found, &t->seen)) {
 		t->seen = found;
 		reload_changed(t);
 	}
