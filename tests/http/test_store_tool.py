@@ -118,7 +118,7 @@ def test_ids_are_within_the_bounds(five, tmp_path):
     assert ids(store, "list", "--ids", listed, "--after", images[0]) == images[1:3]
     assert ids(store, "find", "--since", "1h", "--limit", "2", *images) == images[:2]
     assert ids(store, "find", "--ids", listed, "--limit", "4", *images[3:]) == images[:4]
-    assert daemon.stored() == images
+    assert ids(store, "list") == images
 
 
 def test_a_command_refuses_the_options_of_others(five):
