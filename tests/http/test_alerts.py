@@ -149,8 +149,8 @@ def test_tokens_outdated(start, tmp_path):
     daemon = start(f"access.tokens_file={file.path}")
     watch = watched(daemon)
     file.path.write_text("wrong\n")
-    daemon.signal(signal.SIGHUP)
     assert daemon.says("the tokens stay unchanged")
+    daemon.signal(signal.SIGHUP)
     assert eventually(has_failed_reload(daemon))
     assert watch.minutes(2) == {"TokensOutdated", "ReloadFailed"}
 
