@@ -213,7 +213,7 @@ synthetic-wide:
 
 # Programs in virtual time: the linker replaces what they call of libc, and what costs time in the scheduler. The processor
 # does not know their stacks, so they have no shadow stacks.
-world_objects := $(patsubst %,$B/tests/world/%.o,machine seams_libc seams_sched) $B/world/src/base/coroutine.o
+world_objects := $(patsubst %,$B/tests/world/%.o,machine seam seams_descriptors seams_libc seams_sched) $B/world/src/base/coroutine.o
 seams_of = $(shell sed -nE 's/^SEAM.[^,]*, ([A-Za-z0-9_]+),.*/-Wl,--wrap=\1/p' $1)
 world_seams = $(call seams_of,tests/world/seams_*.c)
 world_link = @mkdir -p $(@D); $(CC) $(filter-out $(shadow_stacks),$(DARKROOM_LDFLAGS)) $(world_seams) -o $@ $(filter %.o,$^) $(filter %.a,$^)
@@ -239,23 +239,26 @@ $(world_tests): $B/world/%: $B/tests/unit/sched/%.o $B/tests/unit/support/graph_
 $B/world/orders: $B/tests/world/orders.o $B/libfixtures.a $B/libdarkroom.a
 	@mkdir -p $(@D)
 	$(call say,LINK)$(CC) $(DARKROOM_LDFLAGS) -o $@ $^ -lcmocka $(LIBS)
-$B/tests/world/orders.o: private DARKROOM_CPPFLAGS += -iquote tests/unit
-# Programs that run seeds: the store on a disk in memory, and nodes with an object store, with faults.
-seed_objects := $(patsubst %,$B/tests/world/%.o,content seed_seams seeds)
-store_objects := $(patsubst %,$B/tests/world/%.o,disk disk_seams images lives promises)
-nodes_objects := $(patsubst %,$B/tests/world/%.o,acts bucket claims cluster nodes)
+$B/tests/world/orders.o $B/tests/world/client_acts.o: private DARKROOM_CPPFLAGS += -iquote tests/unit
+# Programs that run seeds: the store on a disk in memory, nodes with an object store, and a whole daemon, with faults.
+seed_objects := $(patsubst %,$B/tests/world/%.o,seam seed_seams seeds)
+store_objects := $(patsubst %,$B/tests/world/%.o,clock_seams content disk disk_seams images lives promises seams_descriptors)
+nodes_objects := $(patsubst %,$B/tests/world/%.o,acts bucket claims clock_seams cluster content nodes)
+daemon_objects := $(patsubst %,$B/tests/world/%.o,client_acts conditions disk disk_seams exchange net page_cache whole_daemon)
+seed_programs := $(addprefix $B/world/,store nodes daemon)
 $B/world/store: $(store_objects)
 $B/world/nodes: $(nodes_objects)
-$B/world/store $B/world/nodes: $(seed_objects) $B/libdarkroom.a Makefile
+$B/world/daemon: $(daemon_objects) $(world_objects) $B/tests/bench/spin.o $B/libfixtures.a
+$(seed_programs): $(seed_objects) $B/libdarkroom.a Makefile
 	@mkdir -p $(@D)
-	$(call say,LINK)$(CC) $(filter-out $(shadow_stacks),$(DARKROOM_LDFLAGS)) $(call seams_of,$(patsubst $B/%.o,%.c,$(filter %.o,$^))) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LIBS)
-world: $B/world/synthetic $(if $(is_clang)$(SAN),,$(world_tests) $B/world/orders $B/world/store $B/world/nodes)
+	$(call say,LINK)$(CC) $(filter-out $(shadow_stacks),$(DARKROOM_LDFLAGS)) $(call seams_of,$(patsubst $B/%.o,%.c,$(filter $B/tests/world/%.o,$^))) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LIBS)
+world: $B/world/synthetic $(if $(is_clang)$(SAN),,$(world_tests) $B/world/orders $(seed_programs))
 
 # The scheduler in virtual time as a page: tests/world/lab. Headers that wasi-libc lacks are empty; wasi.h has what they declare.
 lab_src := $(filter-out src/base/coroutine.c,$(wildcard src/policy/*.c src/sched/core/*.c)) tests/world/machine.c \
            $(patsubst %,src/%.c,base/clock base/json base/pool base/queue base/suggest base/text base/thread_use conf/conf_number \
            layout/cores layout/partition layout/placement telemetry/histogram telemetry/metrics_text) \
-           tests/world/seams_libc.c tests/world/seams_sched.c tests/bench/spin.c tests/bench/synthetic.c tests/world/lab/browser.c
+           $(patsubst %,tests/world/%.c,seam seams_descriptors seams_libc seams_sched) tests/bench/spin.c tests/bench/synthetic.c tests/world/lab/browser.c
 lab_headers := link malloc pthread setjmp sys/eventfd sys/prctl sys/syscall
 build/lab/lab.wasm: $(lab_src) tests/world/lab/wasi.h $(wildcard src/*/*.h src/sched/core/*.h tests/world/*.h) Makefile
 	$(call say,LINK)mkdir -p build/lab/sys && touch $(lab_headers:%=build/lab/%.h)
@@ -451,4 +454,4 @@ help:
 	 'Variables: CC=gcc|clang (builds into build/clang-*), DEBUG=1 costly assertions, WERROR=1, V=1 show commands,' \
 	 '           OPT="-O2 -g", CPPFLAGS, CFLAGS, LDFLAGS, LDLIBS'
 
--include $(OBJ:.o=.d) $(DECODE:.o=.d) $(TESTS:=.d) $(FIXTURES:.o=.d) $(REPLACEMENTS:.o=.d) $(patsubst %.c,$B/%.d,$(wildcard tests/fuzz/*.c)) $(SERVER:=.d) $(LIMIT:=.d) $(SYNTHETIC:=.d) $B/tests/bench/spin.d $(world_objects:.o=.d) $(patsubst %.o,%.d,$(seed_objects) $(store_objects) $(nodes_objects)) $(patsubst %,$B/tests/world/%.d,atomics orders test_filter) $(world_atomic:.o=.d) $(ESCAPES:=.d) $(PLANES:=.d) $(HOSTILE:=.d) $(DAMAGE:=.d) $(PRELOADS:.so=.d) $(foreach t,$(TOOLS),$(patsubst %.o,%.d,$(call tool_objects,$t)))
+-include $(OBJ:.o=.d) $(DECODE:.o=.d) $(TESTS:=.d) $(FIXTURES:.o=.d) $(REPLACEMENTS:.o=.d) $(patsubst %.c,$B/%.d,$(wildcard tests/fuzz/*.c)) $(SERVER:=.d) $(LIMIT:=.d) $(SYNTHETIC:=.d) $B/tests/bench/spin.d $(world_objects:.o=.d) $(patsubst %.o,%.d,$(seed_objects) $(store_objects) $(nodes_objects) $(daemon_objects)) $(patsubst %,$B/tests/world/%.d,atomics orders test_filter) $(world_atomic:.o=.d) $(ESCAPES:=.d) $(PLANES:=.d) $(HOSTILE:=.d) $(DAMAGE:=.d) $(PRELOADS:.so=.d) $(foreach t,$(TOOLS),$(patsubst %.o,%.d,$(call tool_objects,$t)))

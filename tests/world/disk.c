@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "descriptors.h"
 
-#define FD_FIRST (1 << 20)
-#define FILES_MAX 64
+#define FILES_MAX 256
 #define NAME_SIZE 80
 #define SECTOR ((size_t)512)
 #define CALL_NS 1000
@@ -352,9 +352,10 @@ static int count_call(enum call call, const struct seed_fault **partial)
 
 struct disk_file *disk_file(int fd)
 {
-	if (fd < FD_FIRST || fd >= FD_FIRST + FILES_MAX || !own.file[fd - FD_FIRST].inode)
+	if (fd < DESCRIPTORS_OF_DISK || fd >= DESCRIPTORS_OF_DISK + FILES_MAX ||
+	    !own.file[fd - DESCRIPTORS_OF_DISK].inode)
 		return NULL;
-	return &own.file[fd - FD_FIRST];
+	return &own.file[fd - DESCRIPTORS_OF_DISK];
 }
 
 static int new_file(struct inode *n)
@@ -362,7 +363,7 @@ static int new_file(struct inode *n)
 	for (int i = 0; i < FILES_MAX; i++)
 		if (!own.file[i].inode) {
 			own.file[i] = (struct disk_file){ .inode = n };
-			return FD_FIRST + i;
+			return DESCRIPTORS_OF_DISK + i;
 		}
 	return -EMFILE;
 }
@@ -434,7 +435,7 @@ int disk_open(int at, const char *name, int flags, unsigned mode)
 	if (fd < 0)
 		return fd;
 	if (!n) {
-		n = own.file[fd - FD_FIRST].inode = new_inode(false, mode);
+		n = own.file[fd - DESCRIPTORS_OF_DISK].inode = new_inode(false, mode);
 		n->links = 1;
 		add_step(name_step(STEP_NAME, in, name, n));
 	} else if (flags & O_TRUNC) {

@@ -7,8 +7,9 @@
  * real file systems are. A flush that fails may lose writes for ever, although they can still be
  * read: so Linux does.
  *
- * The disk has calls instead of time. A fault has the number of the call at which it happens, so a
- * list of faults repeats a run, and each fault can be left out. One thread.
+ * A fault has the number of the call at which it happens, so a list of faults repeats a run, and
+ * each fault can be left out. A call takes a little time, or what wait() takes, in which other
+ * threads may run.
  */
 #ifndef DARKROOM_TESTS_WORLD_DISK_H
 #define DARKROOM_TESTS_WORLD_DISK_H
@@ -38,8 +39,9 @@ enum disk_fault_kind {
 };
 
 extern struct disk {
-	jmp_buf life;  /* where a process goes on that has ended: the next one */
-	bool is_quiet; /* no call is counted, and no fault happens: for checks */
+	jmp_buf life;       /* where a process goes on that has ended: the next one */
+	void (*wait)(void); /* before each call; NULL: nothing */
+	bool is_quiet;      /* no call is counted, and no fault happens: for checks */
 	uint64_t calls;
 	uint64_t faults_seen; /* that have made a call fail */
 	uint64_t now_ns;      /* since 1970; each call takes a little */

@@ -18,11 +18,20 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "descriptors.h"
 #include "disk.h"
 #include "seam.h"
 
 #define LINE_MAX_SIZE 1024
 #define NAMES_MAX 512
+
+#define CALLED_DISK(name) (CALLED(name), take_time())
+
+static void take_time(void)
+{
+	if (disk.wait && !disk.is_quiet)
+		disk.wait();
+}
 
 static int result_of(int result)
 {
@@ -42,7 +51,7 @@ SEAM(int, openat, int at, const char *name, int flags, ...)
 {
 	va_list args;
 
-	CALLED(openat);
+	CALLED_DISK(openat);
 	va_start(args, flags);
 	unsigned mode = va_arg(args, unsigned);
 
@@ -50,39 +59,37 @@ SEAM(int, openat, int at, const char *name, int flags, ...)
 	return result_of(disk_open(at, name, flags, mode));
 }
 
-SEAM(int, close, int fd)
-{
-	CALLED(close);
-	return disk_file(fd) ? result_of(disk_close(fd)) : __real_close(fd);
-}
-
 SEAM(int, flock, int fd, int operation)
 {
-	CALLED(flock);
+	CALLED_DISK(flock);
 	(void)operation;
 	return disk_file(fd) ? 0 : result_of(-EBADF);
 }
 
 /* ---- contents ---- */
 
-SEAM(ssize_t, write, int fd, const void *data, size_t size)
+static int close_file(int fd)
+{
+	return result_of(disk_close(fd));
+}
+
+static ssize_t write_file(int fd, const void *data, size_t size)
 {
 	struct disk_file *f = disk_file(fd);
+	ssize_t n = f ? size_of(disk_write(f, data, size, f->at)) : size_of(-EBADF);
 
-	CALLED(write);
-	if (!f)
-		return __real_write(fd, data, size);
-	ssize_t n = size_of(disk_write(f, data, size, f->at));
-
-	f->at += n > 0 ? (size_t)n : 0;
+	if (n > 0)
+		f->at += (size_t)n;
 	return n;
 }
+
+DESCRIPTORS(files, .first = DESCRIPTORS_OF_DISK, .close = close_file, .write = write_file)
 
 SEAM(ssize_t, pwrite, int fd, const void *data, size_t size, off_t at)
 {
 	struct disk_file *f = disk_file(fd);
 
-	CALLED(pwrite);
+	CALLED_DISK(pwrite);
 	return f ? size_of(disk_write(f, data, size, (size_t)at)) : result_of(-EBADF);
 }
 
@@ -90,8 +97,8 @@ SEAM(ssize_t, pread, int fd, void *data, size_t size, off_t at)
 {
 	struct disk_file *f = disk_file(fd);
 
-	CALLED(pread);
-	return f ? size_of(disk_read(f, data, size, (size_t)at)) : result_of(-EBADF);
+	CALLED_DISK(pread);
+	return f ? size_of(disk_read(f, data, size, (size_t)at)) : __real_pread(fd, data, size, at);
 }
 
 int __wrap___dprintf_chk(int, int, const char *, ...) __attribute__((format(printf, 3, 4)));
@@ -108,7 +115,7 @@ SEAM(int, __dprintf_chk, int fd, int flag, const char *format, ...)
 {
 	va_list args;
 
-	CALLED(__dprintf_chk);
+	CALLED_DISK(__dprintf_chk);
 	(void)flag;
 	va_start(args, format);
 	int n = print_to(fd, format, args);
@@ -136,45 +143,45 @@ SEAM(FILE *, fdopen, int fd, const char *mode)
 {
 	const cookie_io_functions_t functions = { .read = read_stream, .close = close_stream };
 
-	CALLED(fdopen);
+	CALLED_DISK(fdopen);
 	return fopencookie(disk_file(fd), mode, functions);
 }
 
 SEAM(int, fsync, int fd)
 {
-	CALLED(fsync);
+	CALLED_DISK(fsync);
 	return result_of(disk_flush(disk_file(fd), false));
 }
 
 SEAM(int, fdatasync, int fd)
 {
-	CALLED(fdatasync);
+	CALLED_DISK(fdatasync);
 	return result_of(disk_flush(disk_file(fd), false));
 }
 
 SEAM(int, syncfs, int fd)
 {
-	CALLED(syncfs);
+	CALLED_DISK(syncfs);
 	return result_of(disk_flush(disk_file(fd), true));
 }
 
 SEAM(int, fallocate, int fd, int mode, off_t at, off_t size)
 {
-	CALLED(fallocate);
+	CALLED_DISK(fallocate);
 	(void)mode, (void)at, (void)size;
 	return disk_file(fd) ? 0 : result_of(-EBADF);
 }
 
 SEAM(int, fsetxattr, int fd, const char *name, const void *value, size_t size, int flags)
 {
-	CALLED(fsetxattr);
+	CALLED_DISK(fsetxattr);
 	(void)name, (void)flags; /* there is one name */
 	return result_of(disk_set_tag(disk_file(fd), value, size));
 }
 
 SEAM(ssize_t, fgetxattr, int fd, const char *name, void *value, size_t size)
 {
-	CALLED(fgetxattr);
+	CALLED_DISK(fgetxattr);
 	(void)name;
 	return size_of(disk_get_tag(disk_file(fd), value, size));
 }
@@ -183,32 +190,32 @@ SEAM(ssize_t, fgetxattr, int fd, const char *name, void *value, size_t size)
 
 SEAM(int, mkdirat, int at, const char *name, mode_t mode)
 {
-	CALLED(mkdirat);
+	CALLED_DISK(mkdirat);
 	return result_of(disk_make_directory(at, name, mode));
 }
 
 SEAM(int, unlinkat, int at, const char *name, int flags)
 {
-	CALLED(unlinkat);
+	CALLED_DISK(unlinkat);
 	return result_of(disk_unlink(at, name, flags & AT_REMOVEDIR));
 }
 
 SEAM(int, renameat, int at, const char *name, int to_at, const char *to)
 {
-	CALLED(renameat);
+	CALLED_DISK(renameat);
 	return result_of(disk_rename(at, name, to_at, to, false));
 }
 
 SEAM(int, renameat2, int at, const char *name, int to_at, const char *to, unsigned flags)
 {
-	CALLED(renameat2);
+	CALLED_DISK(renameat2);
 	assert(flags == RENAME_EXCHANGE);
 	return result_of(disk_rename(at, name, to_at, to, true));
 }
 
 SEAM(int, linkat, int at, const char *name, int to_at, const char *to, int flags)
 {
-	CALLED(linkat);
+	CALLED_DISK(linkat);
 	assert(!flags);
 	return result_of(disk_link(at, name, to_at, to));
 }
@@ -230,7 +237,7 @@ SEAM(int, fstat, int fd, struct stat *to)
 {
 	struct disk_stat st = { 0 };
 
-	CALLED(fstat);
+	CALLED_DISK(fstat);
 	if (!disk_file(fd))
 		return __real_fstat(fd, to);
 	return fill(to, disk_stat(fd, NULL, &st), &st);
@@ -240,7 +247,7 @@ SEAM(int, fstatat, int at, const char *name, struct stat *to, int flags)
 {
 	struct disk_stat st = { 0 };
 
-	CALLED(fstatat);
+	CALLED_DISK(fstatat);
 	(void)flags; /* there are no links */
 	return fill(to, disk_stat(at, name, &st), &st);
 }
@@ -249,7 +256,7 @@ SEAM(int, stat, const char *path, struct stat *to)
 {
 	struct disk_stat st = { 0 };
 
-	CALLED(stat);
+	CALLED_DISK(stat);
 	if (strcmp(path, DISK_ROOT) != 0)
 		return __real_stat(path, to);
 	return fill(to, disk_stat(AT_FDCWD, path, &st), &st);
@@ -259,14 +266,14 @@ SEAM(int, faccessat, int at, const char *name, int mode, int flags)
 {
 	struct disk_stat st;
 
-	CALLED(faccessat);
+	CALLED_DISK(faccessat);
 	(void)mode, (void)flags;
 	return result_of(disk_stat(at, name, &st));
 }
 
 SEAM(int, fstatvfs, int fd, struct statvfs *to)
 {
-	CALLED(fstatvfs);
+	CALLED_DISK(fstatvfs);
 	(void)fd;
 	*to = (struct statvfs){
 		.f_bavail = 1 << 20, .f_frsize = 4096, .f_files = 1 << 20, .f_favail = 1 << 20
@@ -288,7 +295,7 @@ SEAM(DIR *, fdopendir, int fd)
 	struct list *l = calloc(1, sizeof *l);
 	const char *name;
 
-	CALLED(fdopendir);
+	CALLED_DISK(fdopendir);
 	if (!l || !(l->entry = calloc(NAMES_MAX, sizeof *l->entry)))
 		abort();
 	l->fd = fd;
@@ -303,13 +310,13 @@ SEAM(struct dirent *, readdir, DIR *dir)
 {
 	struct list *l = (struct list *)dir;
 
-	CALLED(readdir);
+	CALLED_DISK(readdir);
 	return l->at < l->count ? &l->entry[l->at++] : NULL;
 }
 
 SEAM(int, dirfd, DIR *dir)
 {
-	CALLED(dirfd);
+	CALLED_DISK(dirfd);
 	return ((struct list *)dir)->fd;
 }
 
@@ -317,7 +324,7 @@ SEAM(int, closedir, DIR *dir)
 {
 	struct list *l = (struct list *)dir;
 
-	CALLED(closedir);
+	CALLED_DISK(closedir);
 	disk_close(l->fd);
 	free(l->entry);
 	free(l);

@@ -470,6 +470,11 @@ bool machine_wake(struct thread *t)
 	return make_ready(t, machine_now());
 }
 
+bool machine_is_blocked(const struct thread *t)
+{
+	return t->state == BLOCKED;
+}
+
 bool machine_is_on(void)
 {
 	return is_on;

@@ -38,7 +38,8 @@
 	X(atomic, 0, "an atomic operation, where threads may be overtaken (atomics.c)") \
 	X(jitter, 0, "each cost is longer by a random time below this")                 \
 	X(pct, 0, "priorities: the mean number of steps between two changes")           \
-	X(nodes, 1, "sets of workers with a memory or a cache of their own")
+	X(nodes, 1, "sets of workers with a memory or a cache of their own")            \
+	X(date, 0, "seconds from 1970 until the machine starts")
 
 struct machine_setting {
 #define X(name, value, meaning) uint64_t name;
@@ -109,6 +110,9 @@ uint64_t machine_random(void);
 /* Lets a thread run that is in machine_block(), or will be woken by nobody else. Returns whether
  * its CPU had been idle for long. */
 bool machine_wake(struct thread *t);
+
+/* Returns whether it is in machine_block(), and its time has not come. */
+bool machine_is_blocked(const struct thread *t);
 
 /* Starts a thread. Ends the program if there are too many. */
 struct thread *machine_thread_new(void *(*run)(void *), void *arg);

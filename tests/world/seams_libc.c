@@ -1,8 +1,7 @@
 /*
  * seams_libc.c - the calls of libc that wait, take time or start threads, in virtual time.
  *
- * Descriptors of eventfd() are virtual; others are real. Outside of virtual time, before main() and
- * at exit, mutexes do nothing and the rest is real.
+ * Outside of virtual time, before main() and at exit, mutexes do nothing and the rest is real.
  */
 #include <errno.h>
 #include <poll.h>
@@ -20,12 +19,12 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/coroutine.h"
+#include "descriptors.h"
+#include "events.h"
 #include "machine.h"
 #include "seam.h"
 
 /* ---- the program ---- */
-
-struct seam *seams;
 
 static void report(void)
 {
@@ -74,6 +73,9 @@ SEAM(int, clock_gettime, clockid_t id, struct timespec *out)
 	else
 		machine_pay(clock, 1);
 	uint64_t ns = id == CLOCK_THREAD_CPUTIME_ID ? machine_cpu_ns(false) : machine_now();
+
+	if (id == CLOCK_REALTIME || id == CLOCK_REALTIME_COARSE)
+		ns += machine.date * NS_PER_S;
 
 	*out = (struct timespec){ .tv_sec = (time_t)(ns / NS_PER_S),
 		                  .tv_nsec = (long)(ns % NS_PER_S) };
@@ -141,18 +143,34 @@ SEAM(long, syscall, long number, ...)
 
 /* ---- eventfds ---- */
 
-#define FIRST_FD (1 << 20)
-
 static struct event_fd {
 	bool is_open, blocks;
 	uint64_t value;
-	struct thread *reader; /* in read() or poll() */
+	struct thread **reader; /* in read(), poll() or a reactor; NULL: none */
 } fds[512];
 
-/* Returns the virtual descriptor, or NULL for a real one. */
-static struct event_fd *find(int fd)
+static struct event_fd *event_of(int fd)
 {
-	return fd >= FIRST_FD && fd < FIRST_FD + (int)COUNT_OF(fds) ? &fds[fd - FIRST_FD] : NULL;
+	return &fds[fd - DESCRIPTORS_OF_EVENTS];
+}
+
+bool event_is_set(int fd)
+{
+	return event_of(fd)->value != 0;
+}
+
+void event_tell(int fd, struct thread **reader)
+{
+	event_of(fd)->reader = reader;
+}
+
+unsigned event_open_count(void)
+{
+	unsigned count = 0;
+
+	for (size_t i = 0; i < COUNT_OF(fds); i++)
+		count += fds[i].is_open;
+	return count;
 }
 
 static bool wait_for_value(struct event_fd *f, uint64_t until_ns)
@@ -160,7 +178,9 @@ static bool wait_for_value(struct event_fd *f, uint64_t until_ns)
 	bool in_time = true;
 
 	while (!f->value && in_time) {
-		f->reader = machine_self();
+		struct thread *self = machine_self();
+
+		f->reader = &self;
 		in_time = machine_block(until_ns);
 		f->reader = NULL;
 	}
@@ -175,30 +195,23 @@ SEAM(int, eventfd, unsigned value, int flags)
 			fds[i] = (struct event_fd){ .is_open = true,
 				                    .blocks = !(flags & EFD_NONBLOCK),
 				                    .value = value };
-			return FIRST_FD + i;
+			return DESCRIPTORS_OF_EVENTS + i;
 		}
 	errno = EMFILE;
 	return -1;
 }
 
-SEAM(int, close, int fd)
+static int close_event(int fd)
 {
-	CALLED(close);
-	struct event_fd *f = find(fd);
-
-	if (!f)
-		return __real_close(fd);
-	f->is_open = false;
+	event_of(fd)->is_open = false;
 	return 0;
 }
 
-SEAM(ssize_t, read, int fd, void *out, size_t size)
+static ssize_t read_event(int fd, void *out, size_t size)
 {
-	CALLED(read);
-	struct event_fd *f = find(fd);
+	struct event_fd *f = event_of(fd);
 
-	if (!f)
-		return __real_read(fd, out, size);
+	(void)size;
 	machine_pay(syscall, 1);
 	if (!f->value && !f->blocks) {
 		errno = EAGAIN;
@@ -210,22 +223,21 @@ SEAM(ssize_t, read, int fd, void *out, size_t size)
 	return sizeof f->value;
 }
 
-SEAM(ssize_t, write, int fd, const void *data, size_t size)
+static ssize_t write_event(int fd, const void *data, size_t size)
 {
-	CALLED(write);
-	struct event_fd *f = find(fd);
+	struct event_fd *f = event_of(fd);
 	uint64_t value;
 
-	if (!f)
-		return __real_write(fd, data, size);
+	(void)size;
 	memcpy(&value, data, sizeof value);
 	machine_pay(syscall, 1);
 	f->value += value;
-	if (f->reader) {
-		struct thread *reader = f->reader;
+	if (f->reader && *f->reader) {
+		struct thread *reader = *f->reader;
 
+		*f->reader = NULL;
 		f->reader = NULL;
-		if (machine_wake(reader))
+		if (machine_is_blocked(reader) && machine_wake(reader))
 			machine_pay(doze_send, 1);
 		else
 			machine_pay(wake_send, 1);
@@ -233,19 +245,35 @@ SEAM(ssize_t, write, int fd, const void *data, size_t size)
 	return sizeof value;
 }
 
-SEAM(int, poll, struct pollfd *p, nfds_t n, int ms)
+static int poll_event(struct pollfd *p, int ms)
 {
-	CALLED(poll);
-	struct event_fd *f = n == 1 ? find(p->fd) : NULL;
+	struct event_fd *f = event_of(p->fd);
 
-	if (!f)
-		return __real_poll(p, n, ms);
 	machine_pay(syscall, 1);
 	if (ms)
 		wait_for_value(f,
 		               ms < 0 ? MACHINE_FOREVER : machine_now() + (uint64_t)ms * NS_PER_MS);
 	p->revents = f->value ? POLLIN : 0;
 	return f->value > 0;
+}
+
+DESCRIPTORS(events, .first = DESCRIPTORS_OF_EVENTS, .close = close_event, .read = read_event,
+            .write = write_event, .poll = poll_event)
+
+SEAM(ssize_t, read, int fd, void *out, size_t size)
+{
+	const struct descriptors *d = descriptors_of(fd);
+
+	CALLED(read);
+	return d ? d->read(fd, out, size) : __real_read(fd, out, size);
+}
+
+SEAM(int, poll, struct pollfd *p, nfds_t n, int ms)
+{
+	const struct descriptors *d = n == 1 ? descriptors_of(p->fd) : NULL;
+
+	CALLED(poll);
+	return d ? d->poll(p, ms) : __real_poll(p, n, ms);
 }
 
 /* ---- threads ---- */

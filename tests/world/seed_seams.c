@@ -1,5 +1,5 @@
-/* seed_seams.c - the calls of libc about time and chance, and the messages, of a program that runs
- * seeds. */
+/* seed_seams.c - the calls of libc about chance and the date, and the messages, of a program that
+ * runs seeds. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,16 +12,6 @@
 #include "seeds.h"
 
 /* ---- time and chance ---- */
-
-SEAM(int, clock_gettime, clockid_t id, struct timespec *out)
-{
-	CALLED(clock_gettime);
-	uint64_t now = seed_program.now_ns(id);
-
-	*out = (struct timespec){ .tv_sec = (time_t)(now / NS_PER_S),
-		                  .tv_nsec = (long)(now % NS_PER_S) };
-	return 0;
-}
 
 SEAM(time_t, time, time_t *out)
 {

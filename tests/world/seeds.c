@@ -13,23 +13,24 @@
 #include "base/clock.h"
 #include "seam.h"
 
+#define SEAMS_MAX 256
+
 bool seeds_are_loud;
-struct seam *seams;
 
 /* What the process of a seed leaves behind. */
 static struct {
-	char broken[512]; /* the promise; "": none */
-	uint64_t calls;   /* of this seed */
-	uint64_t seams;   /* a bit for each that some seed has called */
+	char broken[512];      /* the promise; "": none */
+	uint64_t calls;        /* of this seed */
+	bool seams[SEAMS_MAX]; /* whether some seed has called it, in the order of the list */
 } * result;
 
 _Noreturn static void leave(void)
 {
-	unsigned bit = 0;
+	unsigned i = 0;
 
 	result->calls = seed_program.calls();
-	for (const struct seam *s = seams; s; s = s->next, bit++)
-		result->seams |= (uint64_t)(s->calls != 0) << bit;
+	for (const struct seam *s = seams; s && i < SEAMS_MAX; s = s->next, i++)
+		result->seams[i] |= s->calls != 0;
 	_exit(0);
 }
 
@@ -109,23 +110,23 @@ static void explain(uint64_t seed, unsigned mask)
 int main(int argc, char **argv)
 {
 	uint64_t seed = 1, count = 1000, calls = 0;
-	unsigned mask = (1U << SEED_FAULTS_MAX) - 1, bit = 0;
+	unsigned mask = (1U << SEED_FAULTS_MAX) - 1, i = 0;
 
 	result = mmap(NULL, sizeof *result, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
 	              0);
 	if (result == MAP_FAILED)
 		return 1;
-	for (int i = 1; i < argc; i++) {
-		bool has_value = i + 1 < argc;
+	for (int n = 1; n < argc; n++) {
+		bool has_value = n + 1 < argc;
 
-		if (strcmp(argv[i], "--loud") == 0)
+		if (strcmp(argv[n], "--loud") == 0)
 			seeds_are_loud = true;
-		else if (has_value && strcmp(argv[i], "--count") == 0)
-			count = strtoull(argv[++i], NULL, 10);
-		else if (has_value && strcmp(argv[i], "--only") == 0)
-			mask = (unsigned)strtoul(argv[++i], NULL, 0), count = 1;
-		else if (has_value && strcmp(argv[i], "--seed") == 0)
-			seed = strtoull(argv[++i], NULL, 10);
+		else if (has_value && strcmp(argv[n], "--count") == 0)
+			count = strtoull(argv[++n], NULL, 10);
+		else if (has_value && strcmp(argv[n], "--only") == 0)
+			mask = (unsigned)strtoul(argv[++n], NULL, 0), count = 1;
+		else if (has_value && strcmp(argv[n], "--seed") == 0)
+			seed = strtoull(argv[++n], NULL, 10);
 		else
 			return fprintf(stderr,
 			               "usage: %s [--seed N] [--count N] [--only MASK] "
@@ -142,8 +143,8 @@ int main(int argc, char **argv)
 	}
 	printf("%" PRIu64 " seeds, %.1f %ss each: all promises kept\n", count,
 	       (double)calls / (double)count, seed_program.call);
-	for (const struct seam *s = seams; s; s = s->next, bit++)
-		if (!(result->seams >> bit & 1))
+	for (const struct seam *s = seams; s && i < SEAMS_MAX; s = s->next, i++)
+		if (!result->seams[i])
 			printf("seam %s was never called\n", s->name);
 	return 0;
 }

@@ -111,8 +111,9 @@ def test_an_event_waits_for_its_data_on_another_node(settings, is_paid):
     assert (float(re.search(r"^cost far \S+ (\S+)", done.stderr, re.M)[1]) > 0) == is_paid
 
 
-def seams(files="seams_*.c"):
-    sources = "".join(path.read_text() for path in ROOT.glob(f"tests/world/{files}"))
+def seams(*files):
+    sources = "".join(path.read_text() for file in files or ["seams_*.c"]
+                      for path in ROOT.glob(f"tests/world/{file}"))
     return set(re.findall(r"^SEAM\([^,]*,\s*(\w+),", sources, re.M))
 
 
@@ -127,6 +128,18 @@ def test_a_seed_has_one_execution(policy, tmp_path):
     assert trace(tmp_path / "b", policy, jitter=100) == first
     assert trace(tmp_path / "b", policy, jitter=100, seed=2) != first
     assert trace(tmp_path / "b", policy, jitter=100, random=2) != first
+
+
+def test_a_seed_of_the_daemon_has_one_execution():
+    """Each message has its time, also those of the daemon's own log."""
+    def messages(seed):
+        done = subprocess.run([WORLD / "daemon", "--seed", str(seed), "--count", "1", "--loud"], timeout=300,
+                              capture_output=True, text=True, check=True)
+        return done.stderr
+    first = messages(5)
+    assert len(first.splitlines()) > 30
+    assert messages(5) == first
+    assert messages(6) != first
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -210,15 +223,23 @@ def allowed_symbols(file):
     return {line for line in lines if line and not line.startswith("#")}
 
 
+def undefined(program):
+    done = subprocess.run(["nm", "-D", "--undefined-only", WORLD / program], check=True,
+                          capture_output=True, text=True)
+    return {plain(line.split()[1]) for line in done.stdout.splitlines()}
+
+
 def test_no_other_function_of_libc_is_called():
     """A new call of libc may wait or take time: then it needs a seam."""
-    allowed = allowed_symbols("allowed_symbols")
-    used = set()
-    for program in ("synthetic", *TESTS):
-        done = subprocess.run(["nm", "-D", "--undefined-only", WORLD / program], check=True,
-                              capture_output=True, text=True)
-        used |= {plain(line.split()[1]) for line in done.stdout.splitlines()}
-    assert used - allowed - seams() == set()
+    used = set.union(*(undefined(program) for program in ("synthetic", *TESTS)))
+    assert used - allowed_symbols("allowed_symbols") - seams() == set()
+
+
+def test_the_daemon_calls_no_other_function():
+    """As above. A function that is not called any more is not allowed any more."""
+    own = allowed_symbols("allowed_symbols_of_daemon")
+    used = undefined("daemon") - allowed_symbols("allowed_symbols") - seams("*.c")
+    assert used == own
 
 
 def test_the_store_calls_no_other_function_of_libc():
@@ -229,5 +250,5 @@ def test_the_store_calls_no_other_function_of_libc():
 
     objects = sorted((ROOT / "build/plain/stages/store").glob("*.o"))
     used = symbols(objects, "U") - symbols([ROOT / "build/plain/libdarkroom.a"], "TDBRV")
-    assert {plain(name) for name in used - seams("*_seams.c")} == allowed_symbols(
+    assert {plain(name) for name in used - seams("*_seams.c", "seams_descriptors.c")} == allowed_symbols(
         "allowed_symbols_of_store")

@@ -15,6 +15,8 @@
 #include <sys/types.h>
 #include <time.h>
 
+#define CLOCK_REALTIME_COARSE CLOCK_REALTIME
+
 /* ---- threads and mutexes: there is one thread, and virtual ones ---- */
 
 #define PTHREAD_MUTEX_INITIALIZER \
