@@ -159,10 +159,10 @@ static void *get(size_t size)
 
 static void put(void *data)
 {
-	struct memory *m = (void *)((char *)data - CACHE_LINE);
-
 	if (!data)
 		return;
+	struct memory *m = (void *)((char *)data - CACHE_LINE);
+
 	*m->at = m->next;
 	if (m->next)
 		m->next->at = m->at;
