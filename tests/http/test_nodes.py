@@ -266,7 +266,7 @@ def test_a_rolling_restart_under_load_fails_no_request(start_nodes, name):
 
 @pytest.mark.parametrize("name", BOTH)
 def test_a_repeated_upload_comes_to_the_same_node(start_nodes, name):
-    """With so many keys no node is left without one by chance."""
+    """With 30 keys, chance leaves no node without a key."""
     nodes = start_nodes(name)
     for i in range(30):
         headers = {"Content-Type": "image/jpeg", "Idempotency-Key": f'"k{i}"'}

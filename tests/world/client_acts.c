@@ -18,6 +18,7 @@
 #define SLOW_NS (400 * NS_PER_S)
 #define PHOTOS_MAX 512
 #define KEYS 2
+#define PATH_SIZE 128
 #define PARTS_MAX 3
 #define BOUNDARY "b0undary"
 
@@ -318,6 +319,18 @@ static struct photo *some_photo(const struct client *c, bool is_own)
 	return some;
 }
 
+static void write_path(char path[PATH_SIZE], const struct photo *p, unsigned variant)
+{
+	snprintf(path, PATH_SIZE, "/images/%.*s/%s.jpg", ULID_LENGTH, p->id, variants[variant]);
+}
+
+static void get(struct client *c, const char *path)
+{
+	begin_request(c, "GET", path);
+	put_text(c, "\r\n");
+	exchange(c, false);
+}
+
 /* Compares a part of the file with what was made of the picture the first time. */
 static void compare(const struct photo *p, unsigned variant, const char *data, size_t size,
                     size_t at, bool is_whole)
@@ -378,7 +391,7 @@ static void check_file(struct client *c, const struct photo *p, unsigned variant
 static void download(struct client *c)
 {
 	struct photo *p = some_photo(c, false);
-	char path[128], etag[80] = "";
+	char path[PATH_SIZE], etag[80] = "";
 	uint64_t faults = disk.faults_seen;
 
 	if (!p)
@@ -386,7 +399,7 @@ static void download(struct client *c)
 	unsigned variant = (unsigned)draw(COUNT_OF(variants));
 	bool was_over = is_over(p), is_head = draw(8) == 0;
 
-	snprintf(path, sizeof path, "/images/%.26s/%s.jpg", p->id, variants[variant]);
+	write_path(path, p, variant);
 	begin_request(c, is_head ? "HEAD" : "GET", path);
 	if (draw(4) == 0)
 		put_text(c, "Range: bytes=%u-%s\r\n", (unsigned)draw(300), draw(2) ? "" : "400");
@@ -411,7 +424,7 @@ static void download(struct client *c)
 static void look(struct client *c)
 {
 	struct photo *p = some_photo(c, false);
-	char path[128];
+	char path[PATH_SIZE];
 	uint64_t faults = disk.faults_seen;
 
 	if (!p)
@@ -419,9 +432,7 @@ static void look(struct client *c)
 	bool was_over = is_over(p);
 
 	snprintf(path, sizeof path, "/images/%s", p->id);
-	begin_request(c, "GET", path);
-	put_text(c, "\r\n");
-	exchange(c, false);
+	get(c, path);
 	if (was_over && c->status < 400)
 		FAIL("%s is over and is answered %u", p->id, c->status);
 	if (c->status == 404)
@@ -435,7 +446,7 @@ static void look(struct client *c)
 static void delete (struct client *c)
 {
 	struct photo *p = some_photo(c, true);
-	char path[128];
+	char path[PATH_SIZE];
 	uint64_t faults = disk.faults_seen;
 
 	if (!p)
@@ -467,9 +478,7 @@ static void administer(struct client *c)
 
 	forget_socket(c);
 	need_socket(c, ADMIN_PORT);
-	begin_request(c, "GET", paths[draw(COUNT_OF(paths))]);
-	put_text(c, "\r\n");
-	exchange(c, false);
+	get(c, paths[draw(COUNT_OF(paths))]);
 	forget_socket(c);
 	if (c->status != 200 && disk.faults_seen == faults &&
 	    !(c->status == 503 && strstr(c->body, "lists are being made")))
@@ -492,11 +501,10 @@ static struct upload make_some(struct client *c, bool has_keys)
 		return u;
 	}
 	struct photo *p = some_photo(c, false);
-	char path[128] = "/healthz";
+	char path[PATH_SIZE] = "/healthz";
 
 	if (p)
-		snprintf(path, sizeof path, "/images/%s/%s.jpg", p->id,
-		         variants[draw(COUNT_OF(variants))]);
+		write_path(path, p, (unsigned)draw(COUNT_OF(variants)));
 	begin_request(c, "GET", path);
 	put_text(c, "\r\n");
 	return (struct upload){ .count = 0 };
@@ -588,9 +596,7 @@ static void pipeline(struct client *c)
 	uint64_t count = 2 + draw(3);
 	char one[256];
 
-	begin_request(c, "GET", "/healthz");
-	put_text(c, "\r\n");
-	exchange(c, false); /* so that it has a connection, which may be closed while it is idle */
+	get(c, "/healthz"); /* so that it has a connection, which may be closed while it is idle */
 	size_t size = c->size;
 
 	memcpy(one, c->request, size);
@@ -639,15 +645,14 @@ static void act(struct client *c)
 	pause_for(draw(4) ? 10 * NS_PER_MS : 3 * NS_PER_S);
 }
 
-void *client_run(void *arg)
+void client_run(unsigned number)
 {
-	struct client *c = new_client((unsigned)(uintptr_t)arg);
+	struct client *c = new_client(number);
 
 	for (unsigned i = 0; i < ACTIONS; i++)
 		act(c);
 	forget_socket(c);
 	free(c);
-	return NULL;
 }
 
 static void expect_zero(const struct client *c, const char *name)
@@ -662,28 +667,23 @@ static void expect_zero(const struct client *c, const char *name)
 		     at ? at + strlen(member) : "not in /stats");
 }
 
-void *client_check_all(void *arg)
+void client_check_all(void)
 {
 	struct client *c = new_client(0);
-	char path[128];
+	char path[PATH_SIZE];
 
-	(void)arg;
 	for (unsigned i = 0; i < photo_count; i++) {
 		struct photo *p = &photos[i];
 		unsigned variant = (unsigned)draw(COUNT_OF(variants));
 
-		snprintf(path, sizeof path, "/images/%.26s/%s.jpg", p->id, variants[variant]);
-		begin_request(c, "GET", path);
-		put_text(c, "\r\n");
-		exchange(c, false);
+		write_path(path, p, variant);
+		get(c, path);
 		check_file(c, p, variant, is_over(p), false);
 	}
 	forget_socket(c);
 	machine_block(machine_now() + NS_PER_S); /* until the daemon knows that it has closed */
 	need_socket(c, ADMIN_PORT);
-	begin_request(c, "GET", "/stats");
-	put_text(c, "\r\n");
-	exchange(c, false);
+	get(c, "/stats");
 	if (c->status != 200)
 		FAIL("/stats is answered %u", c->status);
 	expect_zero(c, "in_flight");
@@ -693,5 +693,4 @@ void *client_check_all(void *arg)
 	expect_zero(c, "connections");
 	forget_socket(c);
 	free(c);
-	return NULL;
 }

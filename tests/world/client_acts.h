@@ -15,11 +15,11 @@
 /* Makes the pictures that are uploaded. */
 void clients_begin(void);
 
-/* The thread of a client: arg is its number, as a pointer. It does some things and ends. */
-void *client_run(void *arg);
+/* Does some things that a client does. In a thread of its own. number: from 1 to CLIENTS_MAX. */
+void client_run(unsigned number);
 
-/* The thread of the last client: all images that were promised are there, and nothing else is left
- * of the work of the others. arg: NULL. */
-void *client_check_all(void *arg);
+/* What the last client does, in a thread of its own: all images that were promised are there, and
+ * nothing else is left of the work of the others. */
+void client_check_all(void);
 
 #endif

@@ -62,6 +62,12 @@ struct step {
 
 struct disk disk;
 
+const char *const disk_fault_words[] = {
+#define X(kind, word) [kind] = word,
+	DISK_FAULTS(X)
+#undef X
+};
+
 static struct {
 	struct inode *inodes, *root;
 	struct step *first, **last;
@@ -347,6 +353,11 @@ static int count_call(enum call call, const struct seed_fault **partial)
 		if (err_)                              \
 			return err_;                   \
 	} while (0)
+
+uint64_t disk_calls(void)
+{
+	return disk.calls;
+}
 
 /* ---- descriptors ---- */
 

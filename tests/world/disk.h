@@ -57,6 +57,10 @@ void disk_begin(uint64_t seed);
 
 unsigned disk_open_count(void);
 
+/* For seeds.h: the words for the kinds of faults, and disk.calls. */
+extern const char *const disk_fault_words[];
+uint64_t disk_calls(void);
+
 struct disk_file;
 
 /* Changes a bit of the file, for ever. */

@@ -72,7 +72,8 @@ enum outcome receive(struct client *c, uint64_t until_ns);
 /* Reads the next answer. is_head: it has no body. */
 enum outcome read_answer(struct client *c, bool is_head, uint64_t until_ns);
 
-/* The client has read an answer: closes if that says so. */
+/* Ends an exchange whose answer was read. Closes the connection if the answer says so, and now and
+ * then without that. */
 void end_exchange(struct client *c);
 
 /* Sends the request and reads its answer, as clients should. A connection that was idle may have

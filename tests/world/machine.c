@@ -467,7 +467,9 @@ bool machine_spin(uint64_t until_ns)
 
 bool machine_wake(struct thread *t)
 {
-	return make_ready(t, machine_now());
+	bool has_woken = t->state == RUNNING || t->state == READY;
+
+	return !has_woken && make_ready(t, machine_now());
 }
 
 bool machine_is_blocked(const struct thread *t)

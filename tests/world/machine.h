@@ -107,8 +107,8 @@ uint64_t machine_random(void);
 
 /* ---- other threads ---- */
 
-/* Lets a thread run that is in machine_block(), or will be woken by nobody else. Returns whether
- * its CPU had been idle for long. */
+/* Lets a thread run that is in machine_block(), or will be woken by nobody else. Does nothing if
+ * its time has come. Returns whether its CPU had been idle for long. */
 bool machine_wake(struct thread *t);
 
 /* Returns whether it is in machine_block(), and its time has not come. */

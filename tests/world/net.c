@@ -316,7 +316,7 @@ static void wake(struct thread **waiter)
 	struct thread *t = *waiter;
 
 	*waiter = NULL;
-	if (t && machine_is_blocked(t))
+	if (t)
 		machine_wake(t);
 }
 

@@ -107,11 +107,6 @@ static void run(uint64_t seed, const struct seed_fault *fault, unsigned count)
 	settle();
 }
 
-static uint64_t calls(void)
-{
-	return disk.calls;
-}
-
 static uint64_t now_ns(clockid_t id)
 {
 	(void)id;
@@ -123,19 +118,13 @@ static struct random *chance(void)
 	return &disk.chance;
 }
 
-static const char *const words[] = {
-#define X(kind, word) word,
-	DISK_FAULTS(X)
-#undef X
-};
-
 const struct seed_program seed_program = {
 	.name = "store",
 	.call = "call",
-	.words = words,
+	.words = disk_fault_words,
 	.draw = draw_faults,
 	.run = run,
-	.calls = calls,
+	.calls = disk_calls,
 	.now_ns = now_ns,
 	.chance = chance,
 };

@@ -237,7 +237,7 @@ static ssize_t write_event(int fd, const void *data, size_t size)
 
 		*f->reader = NULL;
 		f->reader = NULL;
-		if (machine_is_blocked(reader) && machine_wake(reader))
+		if (machine_wake(reader))
 			machine_pay(doze_send, 1);
 		else
 			machine_pay(wake_send, 1);

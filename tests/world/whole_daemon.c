@@ -34,7 +34,6 @@
 #include "sched/core/graph.h"
 #include "seeds.h"
 
-#define CPUS 4
 #define DATE UINT64_C(1790000000)
 #define QUIET_NS (60 * NS_PER_S) /* in which all work ends after the last request */
 #define TICK_NS (20 * NS_PER_MS)
@@ -207,16 +206,13 @@ static void take_time(void)
 
 /* ---- clients ---- */
 
+/* arg: the number of the client, as a pointer; NULL: the last one, which checks all. */
 static void *run_client(void *arg)
 {
-	client_run(arg);
-	clients_left--;
-	return NULL;
-}
-
-static void *run_last_client(void *arg)
-{
-	client_check_all(arg);
+	if (arg)
+		client_run((unsigned)(uintptr_t)arg);
+	else
+		client_check_all();
 	clients_left--;
 	return NULL;
 }
@@ -244,7 +240,7 @@ static void check_end(void)
 	serve(is_at_work, QUIET_NS, "work is left after the last request");
 	tell("all work has ended");
 	clients_left = 1;
-	struct thread *last = machine_thread_new(run_last_client, NULL);
+	struct thread *last = machine_thread_new(run_client, NULL);
 
 	serve(has_clients, 10 * QUIET_NS, "the last client does not end");
 	machine_thread_join(last);
@@ -321,11 +317,6 @@ static unsigned draw_faults(uint64_t seed, struct seed_fault *fault)
 	return count;
 }
 
-static uint64_t calls(void)
-{
-	return disk.calls;
-}
-
 static uint64_t now_ns(clockid_t id)
 {
 	return machine_now() + (id == CLOCK_REALTIME ? DATE * NS_PER_S : 0);
@@ -339,19 +330,13 @@ static struct random *chance(void)
 	return &random;
 }
 
-static const char *const words[] = {
-#define X(kind, word) [kind] = word,
-	DISK_FAULTS(X)
-#undef X
-};
-
 const struct seed_program seed_program = {
 	.name = "daemon",
 	.call = "call",
-	.words = words,
+	.words = disk_fault_words,
 	.draw = draw_faults,
 	.run = run,
-	.calls = calls,
+	.calls = disk_calls,
 	.now_ns = now_ns,
 	.chance = chance,
 };

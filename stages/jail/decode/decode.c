@@ -295,7 +295,8 @@ static pid_t fork_bound(int signal)
 }
 
 /* Starts the process that takes the place of this one. Returns 0 in that, when this one has ended.
- * Its name is another one: whoever kills all processes with the name of the program leaves it. */
+ * The spare has another name, so a kill of all processes with the program's name leaves the spare.
+ */
 static pid_t start_spare(void)
 {
 	pid_t self = getpid(), pid = fork_bound(SIGTERM);
